@@ -12,7 +12,8 @@ targets=() options=()
 while [ $# -gt 0 ]; do
   case $1 in
     --target) targets+=(--target "${2:?--target needs a name}"); shift ;;
-    *) options+=("$1") ;;
+    -*) options+=("$1") ;;
+    *) echo "error: \"$1\" is no option; a target needs --target before it" >&2; exit 2 ;;
   esac
   shift
 done

@@ -47,6 +47,7 @@ MemoryPool::Block MemoryPool::take(size_t bytes) {
 void MemoryPool::give(Block block) {
   const std::lock_guard lock(mutex_);
   if (closed_) return release(block.data);
+  block.run = run_;
   free_.emplace(block.bytes, block);
 }
 

@@ -19,7 +19,7 @@ class MemoryPool {
   struct Block {
     void* data = nullptr;
     size_t bytes = 0;
-    uint64_t run = 0;  // of its last use
+    uint64_t run = 0;  // of its last use: a run that took it, or the last before it was given back
   };
 
   MemoryPool() = default;

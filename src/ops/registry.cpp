@@ -53,6 +53,10 @@ bool has_channel_weights(const ir::Node& node) {
   return node.op == "Conv" && (node.domain.empty() || node.domain == "ai.onnx");
 }
 
-bool takes_epilogue(const ir::Node& node) { return has_channel_weights(node); }
+bool takes_epilogue(const ir::Node& node) {
+  const bool integers =
+      node.op == "ConvInteger" && (node.domain.empty() || node.domain == "ai.onnx");
+  return integers || has_channel_weights(node);
+}
 
 }  // namespace redfuser::ops

@@ -1,12 +1,15 @@
-// The one row of CPUs: what estimates of CPU kernels know of the machine.
+// What estimates of CPU kernels know of the machine: a row for each width of vectors.
 #pragma once
 
 #include <cstdint>
 
 namespace redfuser::select {
 
-// Rates of one thread per microsecond, as kernels reach them with 512-bit vectors.
+// Rates of one thread per microsecond, as kernels reach them; the defaults are those of 512-bit
+// vectors.
 struct CpuMachine {
+  double lanes = 16;       // floats of a vector
+  double block_rows = 12;  // of a register block of products: each of two vectors
   int64_t l1_bytes = 48 << 10, l2_bytes = 2 << 20;
   // Bytes that move between registers and the level that holds them. Memory is all beyond the
   // second level.
@@ -38,6 +41,7 @@ struct CpuMachine {
   double far_rate = 300;     // short reads of an image's planes, each a page or more from the last
   double bound_rate = 6000;  // elements whose least and largest are found
   double copy_rate = 8000;   // elements of an image's lines, with padding
+  double sums_rate = 5250;   // sums of columns, which begin with a bias
   double columns_rate = 2500;   // elements of windows, as the columns of a matrix
   double dot_rate = 200000;     // multiply-adds of matrices of 8-bit integers
   double integer_rate = 10000;  // 64-bit integers
@@ -53,6 +57,8 @@ struct CpuMachine {
   double wake = 0.8;            // of other threads, which wait for work
 };
 
-inline constexpr CpuMachine kCpu;
+// The row of a processor whose widest vectors have so many bytes: 16, 32 (measured on AVX2) or 64
+// (on AVX-512).
+const CpuMachine& cpu_machine(int64_t vector_bytes);
 
 }  // namespace redfuser::select

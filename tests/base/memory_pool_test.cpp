@@ -41,6 +41,21 @@ TEST(MemoryPool, KeepsBlocksForOneRunWithoutUse) {
   pool.give(fresh);
 }
 
+// A caller holds the results of a run until the next one has given others.
+TEST(MemoryPool, KeepsResultsThatAreHeldDuringTheNextRun) {
+  MemoryPool pool;
+  pool.begin_run();
+  const MemoryPool::Block first = pool.take(1000);
+  pool.begin_run();
+  const MemoryPool::Block second = pool.take(1000);
+  pool.give(first);
+  pool.begin_run();
+  const MemoryPool::Block third = pool.take(1000);
+  EXPECT_EQ(third.data, first.data);
+  pool.give(second);
+  pool.give(third);
+}
+
 TEST(MemoryPool, KeepsNothingOnceClosed) {
   MemoryPool pool;
   const MemoryPool::Block out = pool.take(1000);

@@ -73,8 +73,8 @@ TEST_P(MemoryOrders, OfAPlan) {
   EXPECT_EQ(ordered(program_of(GetParam()), {}), expected);
 }
 
-// Of fp32 and of three dimensions too; what is not a float, or has more dimensions, stays
-// row-major.
+// Images of fp32 and of three dimensions have their channels last. Integers, and images of more
+// dimensions, stay row-major.
 TEST(MemoryOrdersOfConvolutions, HaveChannelsLastForTypesAndRanks) {
   const auto between = [](const std::string& type, const std::string& spatial) {
     const Program program = compile(Model::parse(

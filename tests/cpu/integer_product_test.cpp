@@ -39,11 +39,11 @@ class Factors {
                  << "·" << name_of(right_) << (transposed_ ? " transposed" : "")
                  << (left_signed ? " signed·unsigned" : " unsigned·signed"));
     const int64_t depth = kernels.packed_depth(k_), width = kernels.packed_columns(n_);
-    Tensor a(DType::UInt8, {std::max<int64_t>(m_ * depth * kernels.element_bytes, 1)});
-    Tensor b(DType::UInt8, {std::max<int64_t>(width * depth * kernels.element_bytes, 1)});
+    Tensor a(DType::UInt8, {std::max<int64_t>(m_ * kernels.row_bytes(k_), 1)});
+    Tensor b(DType::UInt8, {std::max<int64_t>(kernels.panel_bytes(n_, k_), 1)});
     std::vector<int32_t> row_sums(size(m_)), column_sums(size(n_)), c(size(m_ * width));
-    const int64_t a_offset = kernels.offset(left_ == DType::Int8, left_signed);
-    const int64_t b_offset = kernels.offset(right_ == DType::Int8, !left_signed);
+    const int64_t a_offset = kernels.left_offset(left_ == DType::Int8, left_signed);
+    const int64_t b_offset = kernels.right_offset(right_ == DType::Int8, !left_signed);
     kernels.pack_rows({{a_.data(), static_cast<uint8_t>(left_), k_, 1, nullptr, nullptr},
                        m_,
                        k_,
@@ -57,8 +57,8 @@ class Factors {
                           b_offset,
                           b.mutable_data(),
                           column_sums.data()});
-    kernels.multiply({m_, n_, depth, a.data(), depth * kernels.element_bytes, b.data(), c.data(),
-                      width, left_signed});
+    kernels.multiply(
+        {m_, n_, depth, a.data(), kernels.row_bytes(k_), b.data(), c.data(), width, left_signed});
     const auto zeros = [&](bool any, int64_t count, int64_t offset, DType dtype) {
       std::vector<int32_t> result;
       for (int64_t i = 0; i < count; ++i) {
@@ -102,13 +102,80 @@ TEST(CpuIntegerGemm, EveryKernelIsExact) {
   for (const cpu::KernelTable* table : kernel_tables()) {
     for (const cpu::IntegerKernels* kernels : table->integer) {
       if (kernels == nullptr) continue;
-      for (auto [m, n, k] : std::vector<std::tuple<int, int, int>>{
-               {1, 1, 1}, {7, 33, 3}, {16, 16, 64}, {45, 70, 131}, {3, 129, 200}, {13, 5, 0}}) {
+      for (auto [m, n, k] : std::vector<std::tuple<int, int, int>>{{1, 1, 1},
+                                                                   {7, 33, 3},
+                                                                   {16, 16, 64},
+                                                                   {45, 70, 131},
+                                                                   {3, 129, 200},
+                                                                   {1, 300, 37},
+                                                                   {13, 5, 0}}) {
         for (int form = 0; form < 32; ++form) {
           Factors factors(m, n, k, form & 1 ? DType::Int8 : DType::UInt8,
                           form & 2 ? DType::Int8 : DType::UInt8, form & 4);
           factors.check(*table, *kernels, form & 8, form & 16, (form & 16) != (form & 1) << 4);
           if (HasFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+// Channels that are interleaved in groups, read in place at an offset for each of them.
+TEST(CpuIntegerGemm, InterleavedColumnsAreExact) {
+  std::mt19937 random(11);
+  for (const cpu::KernelTable* table : kernel_tables()) {
+    for (const cpu::IntegerKernels* kernels : table->integer) {
+      if (kernels == nullptr || kernels->interleave == nullptr) continue;
+      const int64_t group = kernels->group();
+      for (auto [m, n, channels, step] : std::vector<std::tuple<int, int, int, int>>{
+               {1, 70, 8, 1}, {7, 33, 5, 1}, {13, 5, 12, 2}, {6, 64, 1, 3}, {45, 17, 7, 1}}) {
+        SCOPED_TRACE(testing::Message()
+                     << kernels->name << " " << m << "x" << n << "x" << channels);
+        const int64_t groups = (channels + group - 1) / group, depth = groups * group;
+        std::vector<uint8_t> image(static_cast<size_t>(channels * n * step));
+        std::vector<int8_t> weights(static_cast<size_t>(m * depth));
+        for (uint8_t& x : image) x = random() & 1 ? 255 : static_cast<uint8_t>(random());
+        for (int8_t& w : weights) w = random() & 1 ? -128 : static_cast<int8_t>(random());
+        const auto flip = static_cast<uint8_t>(random() & 1 ? 0x80 : 0);
+        // Planes in the order opposite to that of the depth, and sums that are added to.
+        const int64_t plane = n + kernels->columns;
+        std::vector<uint32_t> words(static_cast<size_t>(groups * plane));
+        std::vector<int64_t> offsets;
+        std::vector<int32_t> sums(static_cast<size_t>(n), 7);
+        for (int64_t g = 0; g < groups; ++g) {
+          const int64_t at = (groups - 1 - g) * plane;
+          offsets.push_back(4 * at);
+          kernels->interleave({image.data() + g * group * n * step, n * step,
+                               std::min<int64_t>(group, channels - g * group), step, n, flip,
+                               words.data() + at, sums.data()});
+        }
+        Tensor a(DType::UInt8, {m * kernels->row_bytes(depth)});
+        kernels->pack_rows(
+            {{weights.data(), static_cast<uint8_t>(DType::Int8), depth, 1, nullptr, nullptr},
+             m,
+             depth,
+             0,
+             a.mutable_data(),
+             nullptr});
+        const int64_t width = kernels->packed_columns(n);
+        std::vector<int32_t> c(static_cast<size_t>(m * width));
+        kernels->multiply({m, n, kernels->packed_depth(depth), a.data(), kernels->row_bytes(depth),
+                           words.data(), c.data(), width, true, offsets.data()});
+        for (int64_t j = 0; j < n; ++j) {
+          const auto x = [&](int64_t channel) {
+            return static_cast<int64_t>(image[static_cast<size_t>((channel * n + j) * step)] ^
+                                        flip);
+          };
+          int64_t all = 7;
+          for (int64_t channel = 0; channel < channels; ++channel) all += x(channel);
+          ASSERT_EQ(sums[static_cast<size_t>(j)], all) << j;
+          for (int64_t i = 0; i < m; ++i) {
+            int64_t sum = 0;
+            for (int64_t channel = 0; channel < channels; ++channel) {
+              sum += weights[static_cast<size_t>(i * depth + channel)] * x(channel);
+            }
+            ASSERT_EQ(c[static_cast<size_t>(i * width + j)], sum) << i << ", " << j;
+          }
         }
       }
     }

@@ -211,7 +211,14 @@ INSTANTIATE_TEST_SUITE_P(
                       WindowCase{{4, 5}, {3, 3}, {2, 2}, {}, {}, 1, 3, 5},
                       WindowCase{{4, 5}, {3, 2}, {2, 3}, {2, 1}, {1, 0, 2, 1}, 2, 4, 6},
                       WindowCase{{3, 4, 2}, {2, 3, 2}, {2, 1, 2}, {}, {}, 1, 2, 3},
-                      WindowCase{{4, 5}, {2, 2}, {2, 2}, {}, {}, 1, 3, 5, DType::Float64}));
+                      WindowCase{{4, 5}, {2, 2}, {2, 2}, {}, {}, 1, 3, 5, DType::Float64},
+                      // Lines in several blocks, with and without lines in common.
+                      WindowCase{{70, 50}, {2, 2}, {2, 2}, {}, {}, 1, 2, 32},
+                      WindowCase{{40, 31}, {5, 4}, {2, 3}, {1, 2}, {2, 3, 1, 0}, 2, 4, 64},
+                      WindowCase{{2, 40, 33}, {2, 3, 3}, {1, 3, 1}, {1, 2, 2}, {}, 1, 2, 16},
+                      // Columns that no tap reaches, and taps that fall outside.
+                      WindowCase{{6, 7}, {1, 2}, {3, 4}, {}, {}, 1, 2, 3},
+                      WindowCase{{8, 9}, {7, 6}, {1, 2}, {}, {6, 5, 6, 4}, 1, 2, 3}));
 
 TEST(ConvTransposeSizes, OutputPaddingAndShape) {
   Tensor x = random_tensor(DType::Float32, {1, 1, 3, 3}, 1);
@@ -235,6 +242,9 @@ TEST_P(Pool, MatchesTheDefinition) {
   ir::Attributes include = test.attributes();
   include["count_include_pad"] = int64_t{1};
   Tensor padded_mean = run_node({"AveragePool", {x}, include})[0];
+  const auto largest = values_of(maximum[0]), plain = values_of(plain_maximum),
+             places = values_of(maximum[1]), means = values_of(mean),
+             padded_means = values_of(padded_mean);
 
   Ints output = spatial_of(mean), begin = begin_of(test, output);
   int64_t in = element_count(test.input), out = element_count(output);
@@ -254,13 +264,13 @@ TEST_P(Pool, MatchesTheDefinition) {
     });
     for (int64_t o = 0; o < out; ++o) {
       int64_t at = plane * out + o;
-      ASSERT_EQ(values_of(maximum[0])[at], best[o]);
-      ASSERT_EQ(values_of(plain_maximum)[at], best[o]);
-      ASSERT_EQ(values_of(maximum[1])[at], static_cast<double>(where[o]));
+      ASSERT_EQ(largest[at], best[o]);
+      ASSERT_EQ(plain[at], best[o]);
+      ASSERT_EQ(places[at], static_cast<double>(where[o]));
       double tolerance = size_of(test.dtype) == 2 ? 0.05 : 1e-5;
-      ASSERT_NEAR(values_of(mean)[at], sum[o] / count[o], tolerance);
+      ASSERT_NEAR(means[at], sum[o] / count[o], tolerance);
       if (test.auto_pad.empty()) {
-        ASSERT_NEAR(values_of(padded_mean)[at], sum[o] / padded_count[o], tolerance);
+        ASSERT_NEAR(padded_means[at], sum[o] / padded_count[o], tolerance);
       }
     }
   }
@@ -276,7 +286,41 @@ INSTANTIATE_TEST_SUITE_P(
         WindowCase{{6, 7}, {3, 3}, {2, 2}, {}, {}, 1, 2, 4, DType::Float16},
         WindowCase{{6, 7}, {3, 3}, {2, 3}, {}, {}, 1, 2, 4, DType::Float64, "SAME_UPPER"},
         WindowCase{{6, 6}, {3, 3}, {2, 2}, {}, {}, 1, 2, 4, DType::Float32, "", true},
-        WindowCase{{6, 7}, {3, 3}, {3, 2}, {}, {1, 1, 1, 1}, 1, 2, 4, DType::Float32, "", true}));
+        WindowCase{{6, 7}, {3, 3}, {3, 2}, {}, {1, 1, 1, 1}, 1, 2, 4, DType::Float32, "", true},
+        // Planes in several bands, wide windows, columns in two and in more phases.
+        WindowCase{{90, 70}, {2, 2}, {1, 1}, {}, {}, 1, 2, 4, DType::Float32, "SAME_UPPER"},
+        WindowCase{{13, 13}, {13, 13}, {1, 1}, {}, {6, 6, 6, 6}},
+        WindowCase{{101, 67}, {5, 3}, {2, 2}, {}, {2, 1, 2, 1}},
+        WindowCase{{31, 200}, {3, 7}, {1, 3}, {2, 2}, {1, 2, 3, 6}},
+        WindowCase{{3, 40, 60}, {2, 3, 4}, {1, 2, 5}, {1, 1, 2}, {1, 1, 1, 0, 2, 3}},
+        WindowCase{{40, 50}, {1, 1}, {2, 4}, {}, {}},
+        // Sums in parts.
+        WindowCase{{700}, {600}, {2}, {}, {}}, WindowCase{{300, 9}, {270, 2}, {1, 1}, {}, {}}));
+
+// Bytes, and NaN, which wins over numbers wherever a window has it.
+TEST(PoolDetails, LargestOfBytesAndNaN) {
+  const WindowCase test{{9, 21}, {3, 4}, {2, 2}, {}, {1, 2, 1, 1}};
+  constexpr int64_t kNaN = 100;  // where it is
+  for (const DType dtype : {DType::Int8, DType::UInt8, DType::Float32, DType::Float64}) {
+    const bool floating = dtype == DType::Float32 || dtype == DType::Float64;
+    std::vector<float> values(9 * 21);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * 37 % 101);
+    if (floating) values[kNaN] = std::numeric_limits<float>::quiet_NaN();
+    const Tensor x = make_tensor(dtype, {1, 1, 9, 21}, values);
+    const auto largest = values_of(run_node({"MaxPool", {x}, test.attributes()})[0]);
+    std::vector<double> expected(largest.size(), -1);
+    for_each_tap(test, {5, 11}, {1, 2}, [&](int64_t o, int64_t, int64_t i, bool) {
+      if (i < 0 || std::isnan(expected[o])) return;
+      expected[o] = std::isnan(values[i]) ? NAN : std::max<double>(expected[o], values[i]);
+    });
+    for (size_t o = 0; o < largest.size(); ++o) {
+      EXPECT_EQ(std::isnan(largest[o]), std::isnan(expected[o])) << o;
+      if (!std::isnan(expected[o])) {
+        EXPECT_EQ(largest[o], expected[o]) << o;
+      }
+    }
+  }
+}
 
 TEST(PoolDetails, ColumnMajorIndicesAndBytes) {
   Tensor x = make_tensor<int>(DType::UInt8, {1, 1, 2, 3}, {1, 5, 2, 7, 3, 4});

@@ -1,4 +1,4 @@
-// Convolutions on a GPU against the CPU and double precision. Skipped where there is no GPU.
+// Compares convolutions on a GPU with the CPU and with double precision. Skipped without a GPU.
 #include "redfuser/compare.h"
 #include "redfuser/inputs.h"
 #include "redfuser/redfuser.h"

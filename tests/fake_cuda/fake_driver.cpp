@@ -69,12 +69,14 @@ void pass(double milliseconds) {
   ++fake.operations;
 }
 
-// Whether the memory is that of one allocation, as the driver demands.
-bool is_allocated(DevicePointer address, size_t bytes) {
+// Whether memory that begins in an allocation ends in it, as the driver demands. Memory that tests
+// hand out as a caller's is none of these.
+bool stays_inside(DevicePointer address, size_t bytes) {
   auto block = fake.blocks.upper_bound(address);
-  if (block == fake.blocks.begin()) return false;
+  if (block == fake.blocks.begin()) return true;
   --block;
-  return address + bytes <= block->first + block->second;
+  const DevicePointer end = block->first + block->second;
+  return address >= end || address + bytes <= end;
 }
 
 Result moved(void* to, const void* from, size_t bytes) {
@@ -222,7 +224,7 @@ Result cuMemcpyDtoHAsync_v2(void* to, DevicePointer from, size_t bytes, StreamHa
 Result cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, size_t bytes, StreamHandle) {
   const std::lock_guard lock(mutex);
   ++fake.on_device;
-  if (!is_allocated(to, bytes) || !is_allocated(from, bytes)) return kInvalidValue;
+  if (!stays_inside(to, bytes) || !stays_inside(from, bytes)) return kInvalidValue;
   return moved(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
 }
 Result cuMemcpy2DAsync_v2(const CopyOfRows* copy, StreamHandle) {

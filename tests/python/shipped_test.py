@@ -15,16 +15,15 @@ from case_runner import run_cases
 from shipped_models import OutOfReach, draw, files
 
 SKIPPED = 77
-# Of results in [0, 1] and states of about 1.
-TOLERANCE = ("--rtol", "1e-3", "--atol", "1e-4")
 
 
-def compared(program, path, feed, wanted, folder):
+def compared(program, path, feed, wanted, error, folder):
     """None, or what redfuser-run says of its results."""
     np.savez(folder / "inputs.npz", **feed)
     np.savez(folder / "outputs.npz", **wanted)
     done = subprocess.run([program, path, "--inputs", folder / "inputs.npz", "--compare", folder / "outputs.npz",
-                           "--threads", "1", *TOLERANCE], capture_output=True, text=True, timeout=120)
+                           "--threads", "1", "--rtol", "1e-3", "--atol", str(error)],
+                          capture_output=True, text=True, timeout=120)
     return None if done.returncode == 0 else (done.stdout + done.stderr).strip()[-600:]
 
 
@@ -40,7 +39,7 @@ def check(path, shipped, program, folder):
         if sizes == last:
             feed.update({state: wanted[output] for state, output in shipped.states.items()})
         last, wanted = sizes, dict(zip(names, session.run(None, feed)))
-        problem = compared(program, path, feed, wanted, folder)
+        problem = compared(program, path, feed, wanted, shipped.error, folder)
         if problem:
             return f"{path.name}, run {seed}: {problem}"
     return None

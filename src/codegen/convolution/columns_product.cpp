@@ -152,7 +152,7 @@ namespace {
 
 // Microseconds by estimate of one thread for each element of the result. Windows are read through
 // the first-level cache, so that instructions take the time. Fitted on an H100 to depthwise and
-// grouped convolutions in fp32.
+// grouped convolutions in fp32. 0 at unknown sizes.
 double plain_time(const ConvolutionStep& c) {
   constexpr double kTermCycles = 22, kMemoryShare = 0.8;
   const StepBuilder& builder = c.builder;
@@ -162,6 +162,7 @@ double plain_time(const ConvolutionStep& c) {
   const Target& target = builder.target;
   const double results = elements(builder.shape(c.value)),
                depth = static_cast<double>(builder.sizes.of(c.depth()));
+  if (results < 0) return 0;
   const double lanes = 1.0 * target.multiprocessors * select::kLanes;
   const double work = target.microseconds(results * depth / lanes * kTermCycles);
   const double bytes =

@@ -223,8 +223,8 @@ class MapsFinder {
   }
 
   // Whether the steps of the group, computed with this one or after it, might read or leave other
-  // values. Their reads of a state that this one writes anew come before it, since the runtime
-  // would not overwrite what is still read (may_write_in_place).
+  // values. They may read a state only before this one writes it: the runtime overwrites nothing
+  // that a step still reads (may_write_in_place).
   bool conflicts(const Open& group, size_t step) const {
     const Touched& touched = view_.touched[step];
     if (view_.memory.depend(group.touched, touched)) return true;

@@ -12,7 +12,7 @@ namespace redfuser::codegen {
 // The name in place of a family, of a step that a later one computes beside its own.
 inline constexpr const char* kMapsStep = "in_maps";
 
-// Bytes of the arguments of the step's kernel; nullopt for a step that is no map, or has none.
+// Bytes of the kernel arguments of a map; nullopt for other steps, and for a map without a kernel.
 std::optional<int64_t> map_arguments(const ir::Graph& graph, const fuse::Step& step,
                                      const Target& target);
 

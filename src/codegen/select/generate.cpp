@@ -164,4 +164,9 @@ std::vector<Candidate> kernel_configs(const ir::Graph& graph, const fuse::Step& 
   return choices;
 }
 
+bool has_own_kernels(std::string_view domain, std::string_view name) {
+  return is_convolution(domain, name) || is_recurrent(domain, name) ||
+         has_opaque_kernel(domain, name);
+}
+
 }  // namespace redfuser::codegen

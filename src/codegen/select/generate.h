@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "codegen/core/kernel_config.h"
@@ -29,5 +30,9 @@ std::vector<Offer> offers_at(const ir::Graph& graph, const fuse::Step& step, con
 // The device form by one of them, for these sizes or others.
 GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& target,
                  const KernelConfig& choice);
+
+// Whether kernels are written for this operator of the domain (empty: ai.onnx), which has no
+// lowering. Some of its forms may have none: the step's error names them.
+bool has_own_kernels(std::string_view domain, std::string_view name);
 
 }  // namespace redfuser::codegen

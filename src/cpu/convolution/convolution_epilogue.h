@@ -39,6 +39,7 @@ class EpilogueSums final : public SumsTarget {
  public:
   EpilogueSums(const ConvolutionEpilogue& epilogue, RunContext& context);
 
+  int64_t near_sums() const override { return 1 << 14; }
   Place place(int worker, const Block& block) override;
   void done(int worker, const Block& block, const Place& place) override;
 

@@ -125,15 +125,15 @@ double wide(const ConvolutionForm& form) { return form.dtype == DType::Float64 ?
 select::FamilyAnswer offer_columns(StepForm& form) {
   const ConvolutionForm c = convolution_of(form);
   if (c.empty()) return {{{{kColumns, {}}, 0}}, ""};
-  const select::CpuMachine& machine = select::kCpu;
+  const select::CpuMachine& machine = this_machine();
   constexpr double kBlock = 256;
   const auto taps = static_cast<double>(c.taps()), filters = static_cast<double>(c.filters());
   const auto pixels = static_cast<double>(count_of(c.shape.window.output));
   const double blocks = std::ceil(pixels / kBlock), block = pixels / blocks;
-  const double padded = std::ceil(block / 32) * 32;
+  const double panel = 2 * machine.lanes, padded = std::ceil(block / panel) * panel;
   double each = product_time({filters, padded, taps, false, true}) +
                 filters * padded * taps / machine.far_rows_rate +
-                2 * filters * block / machine.convert_rate;
+                filters * block / machine.sums_rate;
   each += filters * block * c.epilogue_time / wide(c);
   if (!is_pointwise(c.shape.window)) each += taps * block / machine.columns_rate;
   const double images = static_cast<double>(c.shape.batch * c.shape.groups);
@@ -152,7 +152,7 @@ select::FamilyAnswer offer_channels(StepForm& form) {
   const ConvolutionForm c = convolution_of(form);
   if (c.shape.groups != c.shape.channels) return {{}, "a group has several channels"};
   if (c.empty()) return {{}, "the result is empty"};
-  const select::CpuMachine& machine = select::kCpu;
+  const select::CpuMachine& machine = this_machine();
   const Window& w = c.shape.window;
   const auto taps = static_cast<double>(count_of(w.kernel));
   const auto filters = static_cast<double>(c.filters());

@@ -21,6 +21,7 @@ ConvolutionForm convolution_of(const StepForm& form) {
   };
   ConvolutionForm result{form.graph, step.node, make_conv_shape(view, sizes(0), sizes(1))};
   if (view.dtype(0) == DType::Float64) result.dtype = DType::Float64;
+  if (is_integer(view.dtype(0))) result.dtype = DType::Int32;
   result.constant_weights = view.input(1).is_constant();
   if (step.epilogue && !result.empty()) {
     constexpr int64_t kFilters = 32, kPositions = 192;

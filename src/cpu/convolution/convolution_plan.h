@@ -1,4 +1,4 @@
-// Convolutions of floats (Conv) at fixed sizes: what the plans of all families share.
+// Convolutions at fixed sizes: what the plans of all families share.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ struct ConvolutionForm {
   const ir::Graph& graph;
   ir::NodeId node = 0;
   ConvShape shape;
-  DType dtype = DType::Float32;  // of the sums: float32 or float64
+  DType dtype = DType::Float32;  // of the sums: float32, float64 or int32
   bool constant_weights = false;
   double epilogue_time = 0;  // microseconds for each sum
 
@@ -31,7 +31,8 @@ struct ConvolutionForm {
 // Of a step whose node is a convolution. UserError if its sizes do not fit together.
 ConvolutionForm convolution_of(const StepForm& form);
 
-// The tensors of one run, row-major, of the form's dtype. `bias` may be null.
+// The tensors of one run of a convolution of floats (Conv), row-major, of the form's dtype. `bias`
+// may be null.
 struct ConvolutionRun {
   const void *x, *weights, *bias;
   SumsTarget& sums;

@@ -125,19 +125,20 @@ void WindowPlan::run_task(const Task<T>& task) const {
 
 // Of the largest task.
 double WindowPlan::task_time() const {
-  const select::CpuMachine& machine = select::kCpu;
+  const select::CpuMachine& machine = this_machine();
   const double wide = form().dtype == DType::Float64 ? 2 : 1, bytes = 4 * wide;
   const auto taps = static_cast<double>(form().taps());
   const auto lanes = static_cast<double>(panels_.lanes()) * wide;
   // Registers of positions by vectors of filters; a step of fewer waits for loads and latencies.
-  constexpr double kRows = 12, kLeast = 8;
+  constexpr double kLeast = 8;
   const auto columns = static_cast<double>(strips_.columns());
   const auto lines = static_cast<double>(strips_.lines());
-  const double blocks = std::ceil(columns / kRows), rows = columns / blocks;
   const int64_t most = ceil_div(panels_.count(), parts_);
   double time = 0, width = 0;
   for (int64_t panel = 0; panel < most; ++panel) {
     const auto vectors = static_cast<double>(panels_.width(panel) / panels_.lanes());
+    const double blocks = std::ceil(columns / (machine.block_rows * 2 / vectors));
+    const double rows = columns / blocks;
     width += static_cast<double>(panels_.width(panel));
     const double each = std::max({rows * vectors, rows + vectors, kLeast});
     time += lines * blocks * (taps * each * lanes / machine.window_rate + machine.window_block);
@@ -153,8 +154,8 @@ double WindowPlan::task_time() const {
   if (inputs_.copied()) {
     return time + read / 4 / machine.copy_rate / static_cast<double>(parts_);
   }
-  return time +
-         static_cast<double>(most * inputs_.lines_apart()) * lines * blocks / machine.far_rate;
+  return time + static_cast<double>(most * inputs_.lines_apart()) * lines *
+                    std::ceil(columns / machine.block_rows) / machine.far_rate;
 }
 
 StepTime WindowPlan::time(int threads) const {
@@ -167,10 +168,10 @@ StepTime WindowPlan::time(int threads) const {
   constexpr double kLost = 0.15;
   const bool alone = runs_alone(result.saved);
   if (!alone) result.time += kLost * task.time;
-  if (parts_ > 1 && inputs_.copied() && !alone) result.time += select::kCpu.step;
+  if (parts_ > 1 && inputs_.copied() && !alone) result.time += this_machine().step;
   if (!form().constant_weights) {
     const double weights = static_cast<double>(s.filters * form().taps());
-    result.time += weights / select::kCpu.pack_rate;
+    result.time += weights / this_machine().pack_rate;
   }
   return result;
 }

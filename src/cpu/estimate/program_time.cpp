@@ -11,10 +11,11 @@
 namespace redfuser::cpu {
 namespace {
 
-constexpr double kLine = 64;    // bytes of a cache line
-constexpr double kVector = 16;  // elements of a vector
+constexpr double kLine = 64;  // bytes of a cache line
 
-double whole_vectors(double elements) { return std::ceil(elements / kVector) * kVector; }
+double whole_vectors(double elements, const select::CpuMachine& machine) {
+  return std::ceil(elements / machine.lanes) * machine.lanes;
+}
 
 class Clock {
  public:
@@ -46,6 +47,7 @@ class Clock {
     return has_columns(r.shape) ? columns_[static_cast<size_t>(r.scope)] : 1;
   }
   double elements(const Register& r) const { return rows(r) * columns(r); }
+  double whole_vectors(double elements) const { return cpu::whole_vectors(elements, machine_); }
   // With those that fill the last vector of a row.
   double padded_elements(const Register& r) const {
     return has_columns(r.shape) ? rows(r) * whole_vectors(columns(r)) : whole_vectors(rows(r));
@@ -128,8 +130,8 @@ class Clock {
     const auto* unary = dynamic_cast<const Unary*>(&i);
     const auto* binary = dynamic_cast<const Binary*>(&i);
     if ((unary != nullptr && unary->special) || (binary != nullptr && binary->special)) {
-      const bool integer = !i.writes.empty() && size_of(info(i.writes[0]).elem) == 8 &&
-                           info(i.writes[0]).elem != Elem::F64;
+      const Elem elem = i.writes.empty() ? Elem::F32 : info(i.writes[0]).elem;
+      const bool integer = elem == Elem::I32 || elem == Elem::I64 || elem == Elem::U64;
       return integer ? machine_.divide_rate : machine_.special_rate;
     }
     if (unary != nullptr && unary->rounds) return machine_.narrow_rate;
@@ -190,9 +192,10 @@ class Clock {
     const bool transposed = access.row_stride == 1 && rows > 1 && access.whole == kNoRegister &&
                             access.row_offsets == kNoRegister &&
                             access.column_offsets == kNoRegister;
-    const double each = transposed ? count / machine_.transpose_rate +
-                                         columns * std::ceil(rows / kVector) * machine_.column
-                                   : count / machine_.gather_rate;
+    const double each = transposed
+                            ? count / machine_.transpose_rate +
+                                  columns * std::ceil(rows / machine_.lanes) * machine_.column
+                            : count / machine_.gather_rate;
     return each + lines / machine_.line_rate;
   }
 
@@ -294,15 +297,14 @@ class Clock {
 
 double product_time(const ProductSizes& p, const select::CpuMachine& machine) {
   constexpr double kUnpackedRows = 4;  // the products of few rows read B in place
-  // Rows of a register block, and those that take as long as fewer.
-  constexpr double kBlockRows = 12, kFewestRows = 4;
-  const double wide = whole_vectors(p.n), result = p.m * p.n / machine.product_out_rate;
+  constexpr double kFewestRows = 4;    // of a register block: they take as long as fewer
+  const double wide = whole_vectors(p.n, machine), result = p.m * p.n / machine.product_out_rate;
   const double call = machine.product_call + result;
   if (p.m <= kUnpackedRows && !p.half) {
     const double once = p.along_columns ? machine.product_row_rate : machine.product_dot_rate;
     return call + wide * p.k * (1 / once + p.m / machine.product_rate);
   }
-  const double last = std::fmod(p.m, kBlockRows);
+  const double last = std::fmod(p.m, machine.block_rows);
   const double rows = p.m - last + (last > 0 ? std::max(last, kFewestRows) : 0);
   const bool across = p.half && !p.along_columns;
   return call + rows * wide * p.k / machine.product_rate +

@@ -12,16 +12,11 @@
 #include <vector>
 
 #include "base/memory_budget.h"
+#include "cpu/prepared.h"
 #include "cpu/step.h"
 #include "ops/op_def.h"
 
 namespace redfuser::cpu {
-
-// Data that a kernel derives from its node in the first run and keeps for later runs.
-struct Prepared {
-  std::mutex mutex;
-  std::shared_ptr<const void> value;
-};
 
 // One run of one node. NodeView has its attributes.
 class OpaqueCall : public ops::NodeView {

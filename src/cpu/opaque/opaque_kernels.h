@@ -80,7 +80,7 @@ void run_random_uniform(OpaqueCall& call);
 void run_multinomial(OpaqueCall& call);
 void run_dropout(OpaqueCall& call);
 
-// tensor/signal.cpp, tensor/matrix.cpp
+// tensor/signal.cpp, tensor/mel.cpp, tensor/matrix.cpp
 void run_dft(OpaqueCall& call);
 void run_stft(OpaqueCall& call);
 void run_mel_weight_matrix(OpaqueCall& call);

@@ -39,7 +39,7 @@ void ByteRows::assign(const float* base, std::span<const int64_t> offsets, int64
     cpu::kernels().quantize_f32(depth, base + offsets[static_cast<size_t>(i)], range_.scale,
                                 range_.zero, bytes_.data() + i * depth);
   }
-  stride_ = kernels.packed_depth(depth) * kernels.element_bytes;
+  stride_ = kernels.row_bytes(depth);
   if (packed_.size() < count * stride_) packed_ = Tensor(DType::UInt8, {count * stride_});
   sums_.resize(static_cast<size_t>(count));
   IntegerPackArgs args;
@@ -55,7 +55,7 @@ void ByteRows::assign(const float* base, std::span<const int64_t> offsets, int64
 ByteMatrix::ByteMatrix(const ByteColumns& from, int64_t depth, std::span<const int64_t> columns)
     : depth_(depth), columns_(static_cast<int64_t>(columns.size())) {
   const IntegerKernels& kernels = integer_kernels();
-  const int64_t offset = kernels.offset(from.dtype == DType::Int8, true);
+  const int64_t offset = kernels.right_offset(from.dtype == DType::Int8, true);
   for (const int64_t column : columns) {
     const int64_t at = from.per_column ? column : 0;
     scales_.push_back(from.scales[at]);
@@ -64,8 +64,7 @@ ByteMatrix::ByteMatrix(const ByteColumns& from, int64_t depth, std::span<const i
     zeros_.push_back(static_cast<int32_t>(zero + offset));
     any_zero_ |= zeros_.back() != 0;
   }
-  panels_ = Tensor(DType::UInt8, {kernels.packed_columns(columns_) * kernels.packed_depth(depth) *
-                                  kernels.element_bytes});
+  panels_ = Tensor(DType::UInt8, {kernels.panel_bytes(columns_, depth)});
   terms_.resize(columns.size());
   IntegerPackArgs args;
   args.matrix = {from.data,     static_cast<uint8_t>(from.dtype), from.row_stride, 0, nullptr,

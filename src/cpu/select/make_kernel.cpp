@@ -1,6 +1,7 @@
 #include "cpu/select/make_kernel.h"
 
 #include "cpu/convolution/convolution_families.h"
+#include "cpu/convolution/integer_plan.h"
 #include "cpu/opaque/opaque.h"
 #include "cpu/opaque/opaque_table.h"
 #include "cpu/select/chosen_kernel.h"
@@ -24,7 +25,8 @@ struct KernelMaker {
 
   std::unique_ptr<Kernel> operator()(const fuse::AliasStep&) const { return nullptr; }
   std::unique_ptr<Kernel> operator()(const fuse::OpaqueStep& step) const {
-    const auto families = convolution_families(graph.nodes[static_cast<size_t>(step.node)]);
+    auto families = convolution_families(graph.nodes[static_cast<size_t>(step.node)]);
+    if (families.empty()) families = integer_convolution_families(graph, step);
     if (families.empty()) return make_opaque_kernel(graph, step);
     return std::make_unique<ChosenKernel>(graph, kind, families, symbols_of(graph, step), nullptr);
   }

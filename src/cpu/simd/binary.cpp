@@ -170,133 +170,9 @@ void add_integer(KernelTable& table, Elem elem) {
   add<T, ShiftRight<T>>(table, elem, BinaryOp::ShiftRight);
 }
 
-// Vectors of a chain's result that are held together: links are decoded once for all of them.
-#if RF_VECTOR_BYTES == 64
-constexpr int kChainVectors = 8;
-#else
-constexpr int kChainVectors = 4;
-#endif
-
-template <class T>
-struct ChainRow {
-  const T* first;
-  const T* operands[kMostLinks];
-};
-
-// NV whole vectors, or, for NV = 0, one with so many elements.
-template <class T, int NV>
-RF_INLINE Vector<T> load_columns(const T* from, int j, int64_t count) {
-  if constexpr (NV > 0) return load_vector(from + j * VectorOf<T>::kWidth);
-  Vector<T> v{};
-  copy_part(reinterpret_cast<T*>(&v), from, count);
-  return v;
-}
-
-// v = function(v, operand), or the other way round.
-template <class T, int NV, bool kReversed, class Function>
-RF_INLINE void apply_link(Vector<T>* v, const T* from, bool vector, int64_t count,
-                          Function function) {
-#pragma GCC unroll 8
-  for (int j = 0; j < (NV > 0 ? NV : 1); ++j) {
-    const Vector<T> o = vector ? load_columns<T, NV>(from, j, count) : *from - Vector<T>{};
-    v[j] = kReversed ? function(o, v[j]) : function(v[j], o);
-  }
-}
-
-// The results of NV vectors from column c on, or of `count` columns for NV = 0.
-template <class T, int NV>
-RF_INLINE void run_chain(const ChainArgs& g, const ChainRow<T>& row, int64_t c, int64_t count,
-                         T* to) {
-  constexpr int kVectors = NV > 0 ? NV : 1;
-  const auto add = [](Vector<T> a, Vector<T> b) { return a + b; };
-  const auto subtract = [](Vector<T> a, Vector<T> b) { return a - b; };
-  const auto multiply = [](Vector<T> a, Vector<T> b) { return a * b; };
-  const auto divide = [](Vector<T> a, Vector<T> b) { return a / b; };
-  const auto least = [](Vector<T> a, Vector<T> b) { return ((a < b) | (a != a)) ? a : b; };
-  const auto largest = [](Vector<T> a, Vector<T> b) { return ((a > b) | (a != a)) ? a : b; };
-  Vector<T> v[kVectors];
-#pragma GCC unroll 8
-  for (int j = 0; j < kVectors; ++j) v[j] = load_columns<T, NV>(row.first + c, j, count);
-  for (int i = 0; i < g.count; ++i) {
-    const bool vector = g.links[i].vector;
-    const T* from = row.operands[i] + (vector ? c : 0);
-    switch (g.links[i].op) {
-      case ChainOp::Neg:
-#pragma GCC unroll 8
-        for (int j = 0; j < kVectors; ++j) v[j] = -v[j];
-        break;
-      case ChainOp::Add:
-        apply_link<T, NV, false>(v, from, vector, count, add);
-        break;
-      case ChainOp::Sub:
-        apply_link<T, NV, false>(v, from, vector, count, subtract);
-        break;
-      case ChainOp::SubFrom:
-        apply_link<T, NV, true>(v, from, vector, count, subtract);
-        break;
-      case ChainOp::Mul:
-        apply_link<T, NV, false>(v, from, vector, count, multiply);
-        break;
-      case ChainOp::Div:
-        apply_link<T, NV, false>(v, from, vector, count, divide);
-        break;
-      case ChainOp::DivInto:
-        apply_link<T, NV, true>(v, from, vector, count, divide);
-        break;
-      case ChainOp::Max:
-        apply_link<T, NV, false>(v, from, vector, count, largest);
-        break;
-      case ChainOp::MaxOf:
-        apply_link<T, NV, true>(v, from, vector, count, largest);
-        break;
-      case ChainOp::Min:
-        apply_link<T, NV, false>(v, from, vector, count, least);
-        break;
-      case ChainOp::MinOf:
-        apply_link<T, NV, true>(v, from, vector, count, least);
-        break;
-    }
-  }
-  if constexpr (NV == 0) return copy_part(to, reinterpret_cast<const T*>(v), count);
-#pragma GCC unroll 8
-  for (int j = 0; j < NV; ++j) store_vector(to + j * VectorOf<T>::kWidth, v[j]);
-}
-
-// The last columns are a whole vector too, which overlaps the one before. It is computed first: the
-// output may be the memory of an operand.
-template <class T>
-void chain_row(const ChainArgs& g, const ChainRow<T>& row, T* out) {
-  constexpr int W = VectorOf<T>::kWidth;
-  if (g.cols < W) return run_chain<T, 0>(g, row, 0, g.cols, out);
-  T last[W] = {};
-  if (g.cols % W != 0) run_chain<T, 1>(g, row, g.cols - W, 0, last);
-  int64_t c = 0;
-  for (; c + kChainVectors * W <= g.cols; c += kChainVectors * W) {
-    run_chain<T, kChainVectors>(g, row, c, 0, out + c);
-  }
-  if (c + kChainVectors / 2 * W <= g.cols) {
-    run_chain<T, kChainVectors / 2>(g, row, c, 0, out + c);
-    c += kChainVectors / 2 * W;
-  }
-  for (; c + W <= g.cols; c += W) run_chain<T, 1>(g, row, c, 0, out + c);
-  if (c < g.cols) store_vector(out + g.cols - W, load_vector(last));
-}
-
-template <class T>
-void chain(const ChainArgs& g) {
-  for (int64_t r = 0; r < g.rows; ++r) {
-    ChainRow<T> row;
-    row.first = row_of<T>(g.first, r);
-    for (int i = 0; i < g.count; ++i) row.operands[i] = row_of<T>(g.links[i].operand, r);
-    chain_row<T>(g, row, static_cast<T*>(g.out) + r * g.out_stride);
-  }
-}
-
 }  // namespace
 
 void add_binary(KernelTable& table) {
-  table.chain_f32 = chain<float>;
-  table.chain_f64 = chain<double>;
   add_ordered<float>(table, Elem::F32);
   add_ordered<double>(table, Elem::F64);
   add_ordered<uint8_t>(table, Elem::Bool);
@@ -306,6 +182,7 @@ void add_binary(KernelTable& table) {
   add<uint8_t, BitAnd<uint8_t>>(table, Elem::Bool, BinaryOp::And);
   add<uint8_t, BitOr<uint8_t>>(table, Elem::Bool, BinaryOp::Or);
   add<uint8_t, BitXor<uint8_t>>(table, Elem::Bool, BinaryOp::Xor);
+  add_integer<int32_t>(table, Elem::I32);
   add_integer<int64_t>(table, Elem::I64);
   add_integer<uint64_t>(table, Elem::U64);
 }

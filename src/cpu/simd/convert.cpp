@@ -24,7 +24,7 @@ struct ToInteger {
 };
 template <class In>
 struct ToInt32 {
-  static RF_INLINE int64_t of(In x) {
+  static RF_INLINE int32_t of(In x) {
     // Floats of that size are whole.
     const In limit = static_cast<In>(2147483648.0), below = sizeof(In) == 8 ? limit + 1 : limit;
     const bool fits = (sizeof(In) == 8 ? x > -below : x >= -limit) && x < limit;
@@ -91,9 +91,9 @@ enum Storage {  // DType's numbers
 };
 
 // Low-bit types are held as bytes: integers as such, floats as their codes.
-constexpr Storage kUnsignedBytes[] = {kFloat8E4M3FN, kFloat8E4M3FNUZ, kFloat8E5M2, kFloat8E5M2FNUZ,
-                                      kFloat4E2M1,   kFloat8E8M0,     kUInt4,      kUInt2};
-constexpr Storage kSignedBytes[] = {kInt4, kInt2};
+constexpr Storage kUnsignedBytes[] = {kUInt4, kUInt2}, kSignedBytes[] = {kInt4, kInt2};
+constexpr Storage kCodes[] = {kFloat8E4M3FN,   kFloat8E4M3FNUZ, kFloat8E5M2,
+                              kFloat8E5M2FNUZ, kFloat4E2M1,     kFloat8E8M0};
 
 template <class In>
 void add_stores(ConvertFn* store) {
@@ -108,10 +108,11 @@ void add_stores(ConvertFn* store) {
   store[kString] = convert_kernel<int64_t, In>;
   for (const Storage type : kUnsignedBytes) store[type] = convert_kernel<uint8_t, In>;
   for (const Storage type : kSignedBytes) store[type] = convert_kernel<int8_t, In>;
+  for (const Storage type : kCodes) store[type] = convert_kernel<uint8_t, In>;
 }
 
 void add_between(KernelTable& table) {
-  constexpr int f32 = 0, f64 = 1, i64 = 2, logic = 3, u64 = 4;
+  constexpr int f32 = 0, f64 = 1, i64 = 2, logic = 3, u64 = 4, i32 = 5;
   auto& to = table.convert;
   to[f32][f32] = convert_kernel<float, float>;
   to[f32][f64] = convert_kernel<float, double>;
@@ -136,8 +137,15 @@ void add_between(KernelTable& table) {
   to[u64][f32] = convert_kernel<uint64_t, float, ToUnsigned<float>>;
   to[u64][f64] = convert_kernel<uint64_t, double, ToUnsigned<double>>;
   to[u64][logic] = to[i64][logic];
-  table.to_int32[f32] = convert_kernel<int64_t, float, ToInt32<float>>;
-  table.to_int32[f64] = convert_kernel<int64_t, double, ToInt32<double>>;
+  to[f32][i32] = convert_kernel<float, int32_t>;
+  to[f64][i32] = convert_kernel<double, int32_t>;
+  to[i64][i32] = to[u64][i32] = convert_kernel<int64_t, int32_t>;
+  to[logic][i32] = convert_kernel<uint8_t, int32_t, Logic>;
+  to[i32][f32] = convert_kernel<int32_t, float, ToInt32<float>>;
+  to[i32][f64] = convert_kernel<int32_t, double, ToInt32<double>>;
+  to[i32][i64] = to[i32][u64] = convert_kernel<int32_t, int64_t>;
+  to[i32][i32] = convert_kernel<int32_t, int32_t>;
+  to[i32][logic] = convert_kernel<int32_t, uint8_t>;
 }
 
 }  // namespace
@@ -149,17 +157,18 @@ void add_convert(KernelTable& table) {
   load[kFloat64] = convert_kernel<double, double>;
   load[kFloat16] = convert_kernel<float, uint16_t, FromHalf>;
   load[kBFloat16] = convert_kernel<float, uint16_t, FromBFloat>;
-  load[kUInt8] = convert_kernel<int64_t, uint8_t>;
-  load[kInt8] = convert_kernel<int64_t, int8_t>;
-  load[kUInt16] = convert_kernel<int64_t, uint16_t>;
-  load[kInt16] = convert_kernel<int64_t, int16_t>;
-  load[kInt32] = convert_kernel<int64_t, int32_t>;
+  load[kUInt8] = convert_kernel<int32_t, uint8_t>;
+  load[kInt8] = convert_kernel<int32_t, int8_t>;
+  load[kUInt16] = convert_kernel<int32_t, uint16_t>;
+  load[kInt16] = convert_kernel<int32_t, int16_t>;
+  load[kInt32] = convert_kernel<int32_t, int32_t>;
   load[kUInt32] = convert_kernel<int64_t, uint32_t>;
   load[kInt64] = convert_kernel<int64_t, int64_t>;
   load[kUInt64] = convert_kernel<int64_t, uint64_t>;
   load[kString] = convert_kernel<int64_t, int64_t>;
-  for (const Storage type : kUnsignedBytes) load[type] = convert_kernel<int64_t, uint8_t>;
-  for (const Storage type : kSignedBytes) load[type] = convert_kernel<int64_t, int8_t>;
+  for (const Storage type : kUnsignedBytes) load[type] = convert_kernel<int32_t, uint8_t>;
+  for (const Storage type : kSignedBytes) load[type] = convert_kernel<int32_t, int8_t>;
+  for (const Storage type : kCodes) load[type] = convert_kernel<int64_t, uint8_t>;
   load[kBool] = convert_kernel<uint8_t, uint8_t, Logic>;
   auto& store = table.store;
   for (int floating = 0; floating < 2; ++floating) {
@@ -172,6 +181,7 @@ void add_convert(KernelTable& table) {
   store[1][kBFloat16] = convert_kernel<uint16_t, double, ToBFloat<double>>;
   add_stores<int64_t>(store[2]);
   add_stores<uint64_t>(store[4]);
+  add_stores<int32_t>(store[5]);
   store[3][kBool] = convert_kernel<uint8_t, uint8_t>;
 }
 

@@ -12,58 +12,74 @@ constexpr int kVectors = 8;
 constexpr int kVectors = 6;
 #endif
 
-// to[i] = from[i * step] for i < count. Where `room` elements may be read from `from`, whole
-// vectors are copied and followed by a vector of zeros: later lines overwrite them.
+// to[i] = from[i] for i < count. Where `room` elements may be read from `from`, whole vectors are
+// copied and followed by a vector of zeros: later lines overwrite them.
 template <class T>
-void copy_line(const T* from, int64_t step, int64_t count, int64_t room, T* to) {
+RF_INLINE void copy_line(const T* from, int64_t count, int64_t room, T* to) {
   constexpr int W = VectorOf<T>::kWidth;
-  const int64_t whole = (count + W - 1) / W * W;
-  if (step == 1 && whole > room) {
-    int64_t i = 0;
+  int64_t i = 0;
+  if ((count + W - 1) / W * W > room) {
     for (; i + W <= count; i += W) store_vector(to + i, load_vector(from + i));
     return copy_part(to + i, from + i, count - i);
   }
-  if (step > 2 || whole * step > room) {
-    for (int64_t i = 0; i < count; ++i) to[i] = from[i * step];
-    return;
+  for (; i < count; i += W) store_vector(to + i, load_vector(from + i));
+  store_vector(to + count, Vector<T>{});
+}
+
+// even[i] = from[2i] and odd[i] = from[2i + 1], of `count` elements.
+template <class T>
+void split_line(const T* from, int64_t count, T* even, T* odd) {
+  constexpr int W = VectorOf<T>::kWidth;
+  int64_t i = 0;
+  for (; i + 2 * W <= count; i += 2 * W) {
+    Vector<T> e, o;
+    split_pairs<T>(load_vector(from + i), load_vector(from + i + W), &e, &o);
+    store_vector(even + i / 2, e);
+    store_vector(odd + i / 2, o);
   }
-  for (int64_t i = 0; i < count; i += W) {
-    if (step == 1) {
-      store_vector(to + i, load_vector(from + i));
-    } else {
-      store_vector(to + i,
-                   every_second<T>(load_vector(from + 2 * i), load_vector(from + 2 * i + W)));
+  for (; i < count; ++i) (i % 2 == 0 ? even : odd)[i / 2] = from[i];
+}
+
+// Calls line(from, to) for the input's lines that the padded channel has, with their places there:
+// of the first phase of their columns, without padding.
+template <class T, class Line>
+RF_INLINE void for_each_line(const ChannelArgs& g, const Line& line) {
+  const int64_t height = g.stride[1], phases = height * g.stride[2];
+  const int64_t slices = g.input[0] < g.depth - g.pad[0] ? g.input[0] : g.depth - g.pad[0];
+  const T* from = static_cast<const T*>(g.in);
+  for (int64_t d = 0; d < slices; ++d) {
+    T* slice = static_cast<T*>(g.padded) + (d + g.pad[0]) * phases * g.plane;
+    const T* in = from + d * g.input[1] * g.input[2];
+    int64_t row = g.pad[1] / height, part = g.pad[1] % height;
+    for (int64_t h = 0; h < g.input[1] && row < g.rows; ++h, in += g.input[2]) {
+      line(in, slice + part * g.stride[2] * g.plane + row * g.pitch);
+      if (++part == height) part = 0, ++row;
     }
   }
-  store_vector(to + count, Vector<T>{});
 }
 
 // Copies the input into the padded channel, each phase of the strides by itself.
 template <class T>
 void fill_channel(const ChannelArgs& g) {
-  const T* in = static_cast<const T*>(g.in);
-  const T* end = in + g.input[0] * g.input[1] * g.input[2];
-  const int64_t height = g.stride[1], width = g.stride[2];
-  const int64_t slices = g.input[0] < g.depth - g.pad[0] ? g.input[0] : g.depth - g.pad[0];
+  const int64_t width = g.stride[2], left = g.pad[2], room = width * g.pitch - left;
+  const int64_t count = g.input[2] < room ? g.input[2] : room;
+  if (width == 1) {
+    const T* end = static_cast<const T*>(g.in) + g.input[0] * g.input[1] * g.input[2];
+    return for_each_line<T>(
+        g, [&](const T* from, T* to) { copy_line<T>(from, count, end - from, to + left); });
+  }
+  if (width == 2) {
+    const int64_t even = left % 2 * g.plane + left / 2;
+    const int64_t odd = (left + 1) % 2 * g.plane + (left + 1) / 2;
+    return for_each_line<T>(
+        g, [&](const T* from, T* to) { split_line(from, count, to + even, to + odd); });
+  }
   for (int64_t phase = 0; phase < width; ++phase) {
-    const int64_t first = g.pad[2] > phase ? (g.pad[2] - phase + width - 1) / width : 0;
-    const int64_t at = first * width + phase - g.pad[2];
-    const int64_t inside = (g.input[2] - at + width - 1) / width;
-    const int64_t count = inside < g.pitch - first ? inside : g.pitch - first;
-    if (count <= 0) continue;
-    for (int64_t d = 0; d < slices; ++d) {
-      const T* from = in + d * g.input[1] * g.input[2] + at;
-      T* slice = static_cast<T*>(g.padded) + ((d + g.pad[0]) * height * width + phase) * g.plane;
-      int64_t row = g.pad[1] / height, part = g.pad[1] % height;
-      for (int64_t h = 0; h < g.input[1] && row < g.rows; ++h, from += g.input[2]) {
-        copy_line<T>(from, width, count, end - from,
-                     slice + part * width * g.plane + row * g.pitch + first);
-        if (++part == height) {
-          part = 0;
-          ++row;
-        }
-      }
-    }
+    const int64_t first = left > phase ? (left - phase + width - 1) / width : 0;
+    const int64_t at = first * width + phase - left, to_phase = phase * g.plane + first;
+    for_each_line<T>(g, [&](const T* from, T* to) {
+      for (int64_t i = at, c = to_phase; i < count; i += width, ++c) to[c] = from[i];
+    });
   }
 }
 

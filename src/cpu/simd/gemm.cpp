@@ -57,12 +57,20 @@ struct Blocks {
     return static_cast<int>((left + blocks - 1) / blocks);
   }
 
-  // One panel of packed B against all rows of A.
+  // One panel of packed B against all rows of A. `next`, where it is not null, is the panel after
+  // it, which is fetched in the meantime if there are blocks enough to share the fetches.
   static void panel(int64_t m, int64_t columns, int64_t k, const T* a, int64_t a_stride, const T* b,
-                    T* c, int64_t c_stride, bool padded, bool accumulate) {
+                    T* c, int64_t c_stride, bool padded, bool accumulate, const T* next = nullptr) {
+    constexpr int64_t kLine = 64 / sizeof(T), kFewestBlocks = 4;
     const int vectors = columns > W ? 2 : 1;
     const bool whole = padded || columns == vectors * W;
+    const int64_t blocks = (m + kBlockRows - 1) / kBlockRows;
+    const int64_t share = (k * kPanel / blocks + kLine - 1) / kLine * kLine;
+    if (blocks < kFewestBlocks) next = nullptr;
     for (int64_t i = 0; i < m; i += kBlockRows) {
+      for (int64_t l = 0; next != nullptr && l < share; l += kLine) {
+        __builtin_prefetch(next + i / kBlockRows * share + l, 0, 2);
+      }
       const int rows = static_cast<int>(m - i < kBlockRows ? m - i : kBlockRows);
       const BlockFn<T> block = vectors == 2 ? of_rows<2>(rows) : of_rows<1>(rows);
       T* target = c + i * c_stride;
@@ -396,8 +404,9 @@ void multiply_panels(const GemmArgs& g, const Scratch<T>& scratch) {
       for (; j < g.n; j += kPanel) {
         const int64_t columns = g.n - j < kPanel ? g.n - j : kPanel;
         const int64_t width = columns > VectorOf<T>::kWidth ? kPanel : VectorOf<T>::kWidth;
+        const T* next = panels + (j + kPanel) * g.k + p * kPanel;
         B::panel(rows, columns, depth, a.data, a.stride, panels + j * g.k + p * width, c + j,
-                 g.c_stride, g.c_padded, accumulate);
+                 g.c_stride, g.c_padded, accumulate, j + 2 * kPanel <= g.n ? next : nullptr);
       }
     }
   }

@@ -19,7 +19,7 @@ inline constexpr int kBlockVectors = 2;
 // What a block does with B besides the product.
 enum class ReadsB {
   Packed,    // nothing
-  InPlace,   // fetches rows of it ahead
+  InPlace,   // fetches rows of it ahead, and of the columns after the block's
   AndPacks,  // the same, and stores it for the next blocks
 };
 
@@ -35,6 +35,8 @@ RF_INLINE void gemm_pairs(int64_t k, const T* a, int64_t a_stride, const T* b, i
   // A partial sum per block, added to C at the end: rounding errors grow with the block's length
   // plus the number of blocks, not with their product.
   Vector<T> sum[MR][NV] = {};
+  const int64_t ahead = k < kRowsAhead ? k : kRowsAhead;
+  const int64_t after = (ahead - k) * b_stride + NV * W;
   for (int64_t p = 0; p < k; ++p) {
     Vector<T> row[NV];
 #pragma GCC unroll 16
@@ -46,8 +48,9 @@ RF_INLINE void gemm_pairs(int64_t k, const T* a, int64_t a_stride, const T* b, i
       for (int j = 0; j < NV; ++j) sum[i][j] += scale * row[j];
     }
     if constexpr (kReads != ReadsB::Packed) {
+      const T* next = b + (p + ahead < k ? ahead * b_stride : after);
 #pragma GCC unroll 16
-      for (int j = 0; j < NV; ++j) __builtin_prefetch(b + kRowsAhead * b_stride + j * W, 0, 2);
+      for (int j = 0; j < NV; ++j) __builtin_prefetch(next + j * W, 0, 2);
     }
     if constexpr (kReads == ReadsB::AndPacks) {
 #pragma GCC unroll 16

@@ -90,11 +90,24 @@ struct EvenLanes {
 };
 
 #if defined(__GNUC__) && !defined(__clang__)
-// Elements 0, 2, 4, ... of two vectors side by side.
+// Elements 0, 2, 4, ... of two vectors side by side, and elements 1, 3, 5, ...
 template <class T>
-RF_INLINE Vector<T> every_second(Vector<T> a, Vector<T> b) {
-  static constexpr EvenLanes<T> kEven;
-  return __builtin_shuffle(a, b, load_vector(kEven.lanes));
+RF_INLINE void split_pairs(Vector<T> a, Vector<T> b, Vector<T>* even, Vector<T>* odd) {
+  if constexpr (sizeof(Vector<T>) == 32 && sizeof(T) == 4) {
+    // AVX2 shuffles two vectors within their halves, and quarters of one vector across them.
+    typedef int32_t Lanes __attribute__((vector_size(32)));
+    typedef int64_t Quarters __attribute__((vector_size(32)));
+    constexpr Quarters kOrder{0, 2, 1, 3};
+    const Vector<T> e = __builtin_shuffle(a, b, Lanes{0, 2, 8, 10, 4, 6, 12, 14});
+    const Vector<T> o = __builtin_shuffle(a, b, Lanes{1, 3, 9, 11, 5, 7, 13, 15});
+    *even = reinterpret_cast<Vector<T>>(__builtin_shuffle(reinterpret_cast<Quarters>(e), kOrder));
+    *odd = reinterpret_cast<Vector<T>>(__builtin_shuffle(reinterpret_cast<Quarters>(o), kOrder));
+  } else {
+    static constexpr EvenLanes<T> kEven;
+    const auto lanes = load_vector(kEven.lanes);
+    *even = __builtin_shuffle(a, b, lanes);
+    *odd = __builtin_shuffle(a, b, lanes + 1);
+  }
 }
 
 // Transposes a square of vectors by swapping off-diagonal blocks of half, quarter, ... the size.
@@ -114,11 +127,13 @@ RF_INLINE void transpose_square(Vector<T>* v) {
 }
 #else
 template <class T>
-RF_INLINE Vector<T> every_second(Vector<T> a, Vector<T> b) {
+RF_INLINE void split_pairs(Vector<T> a, Vector<T> b, Vector<T>* even, Vector<T>* odd) {
   constexpr int W = VectorOf<T>::kWidth;
-  Vector<T> v;
-  for (int l = 0; l < W; ++l) v[l] = 2 * l < W ? a[2 * l] : b[2 * l - W];
-  return v;
+  for (int l = 0; l < W; ++l) {
+    const int from = 2 * l % W;
+    (*even)[l] = 2 * l < W ? a[from] : b[from];
+    (*odd)[l] = 2 * l < W ? a[from + 1] : b[from + 1];
+  }
 }
 
 template <class T>

@@ -8,22 +8,51 @@ namespace redfuser::cpu::RF_ISA {
 
 inline constexpr int kSmallRows = 4;
 
-// B with unit stride along its columns.
+// C of NV vectors += depth rows of B, which lie side by side.
+template <class T, int MR, int NV>
+RF_INLINE void add_rows(int64_t depth, const T* a, int64_t a_stride, const T* b, int64_t b_stride,
+                        T* c, int64_t c_stride) {
+  constexpr int W = VectorOf<T>::kWidth;
+  Vector<T> sum[MR][NV];
+#pragma GCC unroll 4
+  for (int i = 0; i < MR; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < NV; ++v) sum[i][v] = load_vector(c + i * c_stride + v * W);
+  for (int64_t p = 0; p < depth; ++p) {
+#pragma GCC unroll 4
+    for (int v = 0; v < NV; ++v) {
+      const Vector<T> row = load_vector(b + p * b_stride + v * W);
+#pragma GCC unroll 4
+      for (int i = 0; i < MR; ++i) sum[i][v] += (a[i * a_stride + p] - Vector<T>{}) * row;
+    }
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < MR; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < NV; ++v) store_vector(c + i * c_stride + v * W, sum[i][v]);
+}
+
+// B with unit stride along its columns: some rows at a time, each from end to end, so that memory
+// is read in order.
 template <class T, int MR>
 void multiply_columns(int64_t n, int64_t k, const T* a, int64_t a_stride, const T* b,
                       int64_t b_stride, T* c, int64_t c_stride, bool accumulate) {
-  constexpr int W = VectorOf<T>::kWidth;
-  int64_t j = 0;
-  for (; j + 4 * W <= n; j += 4 * W)
-    gemm_block<T, MR, 4>(k, a, a_stride, b + j, b_stride, c + j, c_stride, accumulate);
-  for (; j + W <= n; j += W)
-    gemm_block<T, MR, 1>(k, a, a_stride, b + j, b_stride, c + j, c_stride, accumulate);
-  for (; j < n; ++j) {
-    for (int i = 0; i < MR; ++i) {
-      T sum{};
-      for (int64_t p = 0; p < k; ++p) sum += a[i * a_stride + p] * b[p * b_stride + j];
-      c[i * c_stride + j] = accumulate ? c[i * c_stride + j] + sum : sum;
-    }
+  constexpr int W = VectorOf<T>::kWidth, kVectors = MR == 1 ? 4 : 2;
+  constexpr int64_t kDepth = 16;  // rows of B
+  for (int i = 0; !accumulate && i < MR; ++i)
+    for (int64_t j = 0; j < n; ++j) c[i * c_stride + j] = T{};
+  for (int64_t p = 0; p < k; p += kDepth) {
+    const int64_t depth = k - p < kDepth ? k - p : kDepth;
+    const T* rows = b + p * b_stride;
+    int64_t j = 0;
+    for (; j + kVectors * W <= n; j += kVectors * W)
+      add_rows<T, MR, kVectors>(depth, a + p, a_stride, rows + j, b_stride, c + j, c_stride);
+    for (; j + W <= n; j += W)
+      add_rows<T, MR, 1>(depth, a + p, a_stride, rows + j, b_stride, c + j, c_stride);
+    for (; j < n; ++j)
+      for (int i = 0; i < MR; ++i)
+        for (int64_t q = 0; q < depth; ++q)
+          c[i * c_stride + j] += a[i * a_stride + p + q] * rows[q * b_stride + j];
   }
 }
 

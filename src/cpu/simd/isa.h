@@ -60,6 +60,7 @@ void add_unary_float(KernelTable& table);
 void add_unary_double(KernelTable& table);
 void add_unary_integer(KernelTable& table);
 void add_binary(KernelTable& table);
+void add_chain(KernelTable& table);
 void add_select(KernelTable& table);
 void add_reduce(KernelTable& table);
 void add_convert(KernelTable& table);
@@ -68,6 +69,7 @@ void add_integer_gemm(KernelTable& table);
 void add_filter(KernelTable& table);
 void add_window(KernelTable& table);
 void add_recurrent(KernelTable& table);
+void add_fourier(KernelTable& table);
 
 // The kernels of integer products that need more than their instruction set's own flags: by dot
 // products of four bytes (AVX512-VNNI, AVX-VNNI), and by tiles (AMX); null where the set has none.

@@ -10,10 +10,11 @@
 
 namespace redfuser::cpu {
 
-// The element class of values in computation: F32 for 16-bit floats too, U64 for uint64, I64 for
-// all other integers.
-enum class Elem : uint8_t { F32, F64, I64, Bool, U64 };
-inline constexpr int kElems = 5;
+// The element class of values in computation: F32 for 16-bit floats too, U64 for uint64, I32 for
+// int32 and integers of fewer bits, I64 for all others (elem_of). Sums, differences and products of
+// I32 wrap around, which a type's wrapping to its own bits does not notice.
+enum class Elem : uint8_t { F32, F64, I64, Bool, U64, I32 };
+inline constexpr int kElems = 6;
 
 // An operand of a two-dimensional kernel: row r starts at data + offset(r), where offset(r) is
 // offsets[r] if there is a table and r * stride otherwise, in elements. An operand is either a
@@ -33,7 +34,6 @@ enum class UnaryOp : uint8_t {
   RoundBFloat,  // to the nearest float16 or bfloat16 and back
   WrapI8,
   WrapI16,
-  WrapI32,
   WrapU8,
   WrapU16,
   WrapU32,
@@ -163,6 +163,9 @@ using WindowFn = void (*)(const WindowArgs& args);
 // In recurrent.h.
 struct RecurrentKernels;
 
+// In fourier.h.
+struct FourierKernels;
+
 // In integer_gemm.h.
 struct IntegerKernels;
 struct IntegerMultiplyArgs;
@@ -183,19 +186,19 @@ struct KernelTable {
   ChainFn chain_f32, chain_f64;
   SelectFn select[kElems][2][2];  // [a is a scalar][b is a scalar]
   ReduceFn reduce[kElems][kReduceOps];
-  ConvertFn convert[kElems][kElems];       // [to][from]
-  ConvertFn to_int32[kElems];              // by way of int32, to I64: see ir/scalars/integers.h
+  ConvertFn convert[kElems][kElems];       // [to][from]; floats as ir/scalars/integers.h says
   ConvertFn load[kStorageTypes];           // storage -> its element class
   ConvertFn store[kElems][kStorageTypes];  // element class -> storage, wrapping integers
   GemmFn gemm_f32, gemm_f64;
   PackFn pack_f32, pack_f64;
   const RecurrentKernels *recurrent_f32, *recurrent_f64;
+  const FourierKernels *fourier, *fourier_single;  // of several signals, and of one
   FilterFn filter_f32, filter_f64;
   WindowFn window_f32, window_f64;
   int64_t window_lanes_f32;  // float32 elements of a vector; of float64 there are half as many
   // Those that this machine runs, the best first; the last of them needs no extension.
   const IntegerKernels* integer[3];
-  IntegerFinishFn finish_i32, finish_i64, finish_f32;
+  IntegerFinishFn finish_i32, finish_f32;
   QuantizeFn quantize_f32;
   ScaleFn add_scaled_i32;
 };

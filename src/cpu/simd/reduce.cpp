@@ -139,6 +139,11 @@ void add_reduce(KernelTable& table) {
   i64[3] = reduce_plain<int64_t, Min>;
   u64[2] = reduce_plain<uint64_t, Max>;
   u64[3] = reduce_plain<uint64_t, Min>;
+  ReduceFn* i32 = table.reduce[static_cast<int>(Elem::I32)];
+  i32[0] = reduce_plain<uint32_t, Sum>;
+  i32[1] = reduce_plain<uint32_t, Prod>;
+  i32[2] = reduce_plain<int32_t, Max>;
+  i32[3] = reduce_plain<int32_t, Min>;
   ReduceFn* logic = table.reduce[static_cast<int>(Elem::Bool)];
   logic[2] = reduce_plain<uint8_t, Max>;
   logic[3] = reduce_plain<uint8_t, Min>;

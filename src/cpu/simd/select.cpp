@@ -35,6 +35,7 @@ void add(KernelTable& table, Elem elem) {
 void add_select(KernelTable& table) {
   add<float>(table, Elem::F32);
   add<double>(table, Elem::F64);
+  add<int32_t>(table, Elem::I32);
   add<int64_t>(table, Elem::I64);
   add<uint64_t>(table, Elem::U64);
   add<uint8_t>(table, Elem::Bool);

@@ -12,6 +12,7 @@ const KernelTable& table() {
     add_unary_double(t);
     add_unary_integer(t);
     add_binary(t);
+    add_chain(t);
     add_select(t);
     add_reduce(t);
     add_convert(t);
@@ -20,6 +21,7 @@ const KernelTable& table() {
     add_filter(t);
     add_window(t);
     add_recurrent(t);
+    add_fourier(t);
     return &t;
   }();
   return *built;

@@ -34,9 +34,10 @@ RF_INLINE double double_of(int64_t b) {
 RF_INLINE float exp_of(float x) {
   x = x < -104.0f ? -104.0f : x;
   x = x > 89.0f ? 89.0f : x;
-  const float magic = 12582912.0f;  // 1.5·2^23: adding it rounds to an integer in the low bits
+  // 1.5·2^23 + 254: adding it rounds to an integer, and leaves n + 254 in the low bits. Its halves,
+  // rounded down and up, are the exponents of the factors.
+  const float magic = 12583166.0f;
   const float shifted = x * 1.44269504f + magic;
-  const int32_t n = bits_of(shifted) - bits_of(magic);
   const float f = shifted - magic;
   float r = x - f * 0.693359375f;
   r = r - f * -2.12194440e-4f;
@@ -46,8 +47,8 @@ RF_INLINE float exp_of(float x) {
   p = p * r + 0.166665195f;
   p = p * r + 0.499999934f;
   p = p * (r * r) + r + 1.0f;
-  const int32_t half = n >> 1;
-  return p * float_of((half + 127) << 23) * float_of((n - half + 127) << 23);
+  const int32_t exponents = bits_of(shifted), half = exponents >> 1;
+  return p * float_of(half << 23) * float_of((exponents - half) << 23);
 }
 
 // The Taylor series to r^13, whose remainder is below 5e-18 for |r| <= ln2/2.
@@ -147,32 +148,40 @@ RF_INLINE float tanh_of(float x) {
   p = p * z - 0.333332819f;
   const float small = x + x * (z * p);
   const float large = 1.0f - 2.0f / (exp_of(2.0f * a) + 1.0f);
-  return a < 0.625f ? small : __builtin_copysignf(large, x);
+  return __builtin_copysignf(a < 0.625f ? small : large, x);  // small is +0 of -0
 }
 
 RF_INLINE double tanh_of(double x) { return __builtin_tanh(x); }
 
-// x·P(x²) below 1, 1 - exp(Q(|x|)) above with Q fitted to log(erfc) on [1, 4].
+// -expm1(q) with the sign of x, q = log(erfc(|x|)) = |x|·R(|x|) with R fitted on [0, 4], beyond
+// which the result is 1. With e^q = 2^n · (1 + p) as in exp_of, -expm1(q) = (1 - 2^n) - 2^n · p
+// keeps the relative error where q is small.
 RF_INLINE float erf_of(float x) {
   const float a = __builtin_fabsf(x);
-  const float z = x * x;
-  float p = 7.85402657e-05f;
-  p = p * z - 0.000801024774f;
-  p = p * z + 0.00518833451f;
-  p = p * z - 0.0268538161f;
-  p = p * z + 0.112835853f;
-  p = p * z - 0.376126258f;
-  p = p * z + 1.12837917f;
   const float c = a > 4.0f ? 4.0f : a;
-  float q = 0.000186380086f;
-  q = q * c - 0.00294766681f;
-  q = q * c + 0.021838097f;
-  q = q * c - 0.103106821f;
-  q = q * c - 0.638144758f;
-  q = q * c - 1.12708923f;
-  q = q * c - 0.000341512575f;
-  const float large = 1.0f - exp_of(q);
-  return a < 1.0f ? x * p : __builtin_copysignf(large, x);
+  // Even and odd powers apart, a dependent chain half as long.
+  const float square = c * c;
+  float even = 9.256267e-06f;
+  even = even * square + 0.0006328368f;
+  even = even * square + 0.00016039618f;
+  even = even * square - 0.10277783f;
+  even = even * square - 0.128379172f;
+  float odd = -0.00011764129f;
+  odd = odd * square - 0.0016670276f;
+  odd = odd * square + 0.019153064f;
+  odd = odd * square - 0.63661938f;
+  const float q = (odd * c + even) * c - c;
+  const float magic = 12583039.0f;  // 1.5·2^23 + 127: the low bits are the exponent of 2^n
+  const float shifted = q * 1.44269504f + magic;
+  const float r = q - (shifted - magic) * 0.693147181f;
+  float p = 0.00138143184f;
+  p = p * r + 0.00836885128f;
+  p = p * r + 0.0416684011f;
+  p = p * r + 0.166665195f;
+  p = p * r + 0.499999934f;
+  p = p * (r * r) + r;
+  const float power = float_of(bits_of(shifted) << 23);
+  return __builtin_copysignf((1.0f - power) - power * p, x);
 }
 
 // sin and cos of x in double, for |x| <= kTrigonometricLimit: x = n·π/2 + r with a two-part π/2.

@@ -20,7 +20,7 @@ RF_INLINE void window_block(int64_t taps, const int64_t* offsets, const T* in, i
     Vector<T> row[NV];
 #pragma GCC unroll 2
     for (int j = 0; j < NV; ++j) row[j] = load_vector(weights + j * W);
-#pragma GCC unroll 12
+#pragma GCC unroll 24
     for (int i = 0; i < MR; ++i) {
       if (!kUnit && i > 0 && i % 3 == 0) at += 3 * step;
       const Vector<T> scale = (kUnit ? at[i] : at[i % 3 * step]) - Vector<T>{};
@@ -29,7 +29,7 @@ RF_INLINE void window_block(int64_t taps, const int64_t* offsets, const T* in, i
     }
     weights += NV * W;
   }
-#pragma GCC unroll 12
+#pragma GCC unroll 24
   for (int i = 0; i < MR; ++i)
 #pragma GCC unroll 2
     for (int j = 0; j < NV; ++j) {
@@ -48,7 +48,11 @@ void window_block_of(int64_t taps, const int64_t* offsets, const T* in, int64_t 
   window_block<T, MR, NV, kUnit>(taps, offsets, in, step, weights, before, before_stride, out);
 }
 
-template <class T, int NV, bool kUnit, int MR = kBlockRows>
+// Positions of a block: as many registers of sums for one vector of filters as for two.
+template <int NV>
+inline constexpr int kPositions = kBlockRows * 2 / NV;
+
+template <class T, int NV, bool kUnit, int MR = kPositions<NV>>
 WindowBlockFn<T> window_block_for(int64_t positions) {
   if constexpr (MR > 1) {
     if (positions < MR) return window_block_for<T, NV, kUnit, MR - 1>(positions);
@@ -62,7 +66,7 @@ void sum_taps(const WindowArgs& g, int64_t first, int64_t taps, const T* before,
               int64_t before_stride, T* tile) {
   constexpr int W = VectorOf<T>::kWidth;
   const T* weights = static_cast<const T*>(g.weights) + first * NV * W;
-  const int64_t blocks = (g.columns + kBlockRows - 1) / kBlockRows;
+  const int64_t blocks = (g.columns + kPositions<NV> - 1) / kPositions<NV>;
   for (int64_t line = 0; line < g.lines; ++line) {
     const T* in = static_cast<const T*>(g.in) + line * g.line_step;
     for (int64_t b = 0; b < blocks; ++b) {

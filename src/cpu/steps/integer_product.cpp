@@ -3,15 +3,19 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "cpu/estimate/program_time.h"
 #include "redfuser/memory_limit.h"
-#include "select/cpu_machine.h"
 
 namespace redfuser::cpu {
 namespace {
 
 // The left factor is the unsigned one, the right factor the signed one.
-int64_t left_offset(DType dtype) { return integer_kernels().offset(dtype == DType::Int8, false); }
-int64_t right_offset(DType dtype) { return integer_kernels().offset(dtype == DType::Int8, true); }
+int64_t left_offset(DType dtype) {
+  return integer_kernels().left_offset(dtype == DType::Int8, false);
+}
+int64_t right_offset(DType dtype) {
+  return integer_kernels().right_offset(dtype == DType::Int8, true);
+}
 
 int32_t element(const Tensor& tensor, int64_t i) {
   switch (tensor.dtype()) {
@@ -41,11 +45,6 @@ bool read_zeros(const RunContext& context, const ZeroPoint& zero, int64_t batch,
   return any != 0;
 }
 
-int64_t panel_bytes(int64_t n, int64_t k) {
-  const IntegerKernels& kernels = integer_kernels();
-  return kernels.packed_columns(n) * kernels.packed_depth(k) * kernels.element_bytes;
-}
-
 int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 bool varies(const OffsetPart& part) {
@@ -67,12 +66,13 @@ std::shared_ptr<const PackedPanels> PanelStore::get(size_t index, const IntegerO
   }
   // They stay for later runs, and so count for none.
   const MemoryLimit none(0);
+  const IntegerKernels& kernels = integer_kernels();
   auto packed = std::make_shared<PackedPanels>();
   packed->at = operand.at;
   packed->n = n;
   packed->k = k;
   packed->batches = batches;
-  packed->panels = Tensor(DType::UInt8, {batches * panel_bytes(n, k)});
+  packed->panels = Tensor(DType::UInt8, {batches * kernels.panel_bytes(n, k)});
   packed->sums.resize(static_cast<size_t>(batches * n));
   for (int64_t batch = 0; batch < batches; ++batch) {
     IntegerPackArgs args;
@@ -81,9 +81,9 @@ std::shared_ptr<const PackedPanels> PanelStore::get(size_t index, const IntegerO
     args.count = n;
     args.depth = k;
     args.offset = right_offset(operand.dtype);
-    args.out = packed->panels.as<uint8_t>() + batch * panel_bytes(n, k);
+    args.out = packed->panels.as<uint8_t>() + batch * kernels.panel_bytes(n, k);
     args.sums = packed->sums.data() + batch * n;
-    integer_kernels().pack_columns(args);
+    kernels.pack_columns(args);
   }
   return kept = std::move(packed);
 }
@@ -121,10 +121,10 @@ IntegerProduct::Parts IntegerProduct::parts_of(char* scratch, int64_t rows, int6
   parts.row_sums = integers(rows);
   parts.column_zeros = integers(columns);
   parts.column_terms = integers(columns);
-  parts.a = take(rows * kernels.packed_depth(k) * kernels.element_bytes);
+  parts.a = take(rows * kernels.row_bytes(k));
   const bool all_packed =
       std::all_of(packed.begin(), packed.end(), [](const auto& p) { return p != nullptr; });
-  parts.b = take(all_packed ? 0 : panel_bytes(columns, k));
+  parts.b = take(all_packed ? 0 : kernels.panel_bytes(columns, k));
   parts.bytes = used;
   return parts;
 }
@@ -139,7 +139,7 @@ void IntegerProduct::pack_constants(const ir::Graph& graph, PanelStore& store, i
 }
 
 double IntegerProduct::time(double rows, double columns) const {
-  const select::CpuMachine& machine = select::kCpu;
+  const select::CpuMachine& machine = this_machine();
   const auto depth = static_cast<double>(k);
   double time = 0;
   for (const IntegerOperand& right : b) {
@@ -177,7 +177,7 @@ void IntegerProduct::run(const RunContext& context, size_t index, const IntegerB
   IntegerPackArgs left;
   left.matrix = view_of(a.at, data(a.value), a.dtype, block.batch, 1, block.row, 2, 0);
   const MatrixView& view = left.matrix;
-  const bool in_place = a_offset == 0 && kernels.element_bytes == 1 && !column_zeros &&
+  const bool in_place = a_offset == 0 && kernels.left_bytes == 1 && !column_zeros &&
                         !view.row_offsets && !view.column_offsets && view.column_stride == 1 &&
                         g.depth == k;
   g.a = view.data;
@@ -190,14 +190,13 @@ void IntegerProduct::run(const RunContext& context, size_t index, const IntegerB
     left.sums = column_zeros ? parts.row_sums : nullptr;
     kernels.pack_rows(left);
     g.a = parts.a;
-    g.a_stride = g.depth * kernels.element_bytes;
+    g.a_stride = kernels.row_bytes(k);
   }
   const int32_t* sums = parts.column_terms;
   if (packed[index]) {
     const PackedPanels& p = *packed[index];
     const int64_t batch = p.batches == 1 ? 0 : block.batch;
-    g.b = p.panels.as<uint8_t>() + batch * panel_bytes(p.n, k) +
-          block.column * g.depth * kernels.element_bytes;
+    g.b = p.panels.as<uint8_t>() + batch * kernels.panel_bytes(p.n, k) + block.column * g.depth;
     sums = p.sums.data() + batch * p.n + block.column;
   } else {
     IntegerPackArgs args;
@@ -234,9 +233,7 @@ void IntegerProduct::run(const RunContext& context, size_t index, const IntegerB
   f.out = block.out;
   f.out_stride = block.out_stride;
   const KernelTable& table = cpu::kernels();
-  (block.dtype == DType::Float32 ? table.finish_f32
-   : block.dtype == DType::Int64 ? table.finish_i64
-                                 : table.finish_i32)(f);
+  (block.dtype == DType::Float32 ? table.finish_f32 : table.finish_i32)(f);
 }
 
 }  // namespace redfuser::cpu

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "cpu/prepared.h"
 #include "cpu/simd/integers/integer_gemm.h"
 #include "cpu/step.h"
 #include "cpu/tile/product_layout.h"
@@ -46,18 +47,21 @@ class PanelStore {
                                           int64_t k);
   // The same for the filters of a convolution, whose layout depends on no size.
   std::shared_ptr<const Tensor> filters(const std::function<Tensor()>& pack);
+  // Of the step's node.
+  Prepared& prepared() { return prepared_; }
 
  private:
   std::mutex mutex_;
   std::vector<std::shared_ptr<const PackedPanels>> kept_;
   std::shared_ptr<const Tensor> filters_;
+  Prepared prepared_;
 };
 
 struct IntegerBlock {
   int64_t batch = 0, row = 0, column = 0, rows = 0, columns = 0;
   void* out = nullptr;  // row-major
   int64_t out_stride = 0;
-  DType dtype = DType::Int32;  // of the result: int32, int64 or float32
+  DType dtype = DType::Int32;  // of the result: int32 or float32
   char* scratch = nullptr;     // IntegerProduct::scratch_bytes(), aligned to 64
 };
 

@@ -90,7 +90,7 @@ void ProductPlan::plan_result(const ir::Graph& graph, Specializer& specializer,
   }
   if (integers_) {
     ir::Expr floats = over_floats(pool, epilogue);
-    dtype_ = floats ? DType::Float32 : DType::Int64;
+    dtype_ = floats ? DType::Float32 : DType::Int32;
     if (floats) epilogue = floats;
   }
   TileBuilder builder(pool, program, dims);
@@ -167,7 +167,7 @@ double ProductPlan::bytes_of_b() const {
 
 // Of one block, besides the bytes of the operands.
 double ProductPlan::products_time(double rows, double columns) const {
-  const select::CpuMachine& machine = select::kCpu;
+  const select::CpuMachine& machine = this_machine();
   const auto k = static_cast<double>(k_);
   if (integers_) return integers_->time(rows, columns);
   const double wide = dtype_ == DType::Float64 ? 2 : 1;
@@ -182,7 +182,7 @@ double ProductPlan::products_time(double rows, double columns) const {
 
 StepTime ProductPlan::time(int threads) const {
   if (empty()) return {};
-  const select::CpuMachine& machine = select::kCpu;
+  const select::CpuMachine& machine = this_machine();
   const int64_t down = ceil_div(m_, block_rows_), across = ceil_div(n_, block_columns_);
   const auto rows = static_cast<double>(block_rows_), columns = static_cast<double>(block_columns_);
   const auto k = static_cast<double>(k_);

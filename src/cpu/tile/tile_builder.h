@@ -118,7 +118,6 @@ class TileBuilder {
   RegisterId build_read(ir::Expr read);
   RegisterId build_cast(ir::Expr cast);
   RegisterId build_low_bit_cast(ir::Expr cast);
-  RegisterId cast_by_int32(RegisterId a, DType to);
   RegisterId build_select(ir::Expr select);
   RegisterId build_operation(ir::Expr expr);
   RegisterId build_arithmetic(ir::Expr expr);

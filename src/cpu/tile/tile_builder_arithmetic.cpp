@@ -145,9 +145,13 @@ RegisterId TileBuilder::build_power(ir::Expr expr) {
   if (!is_float(base->dtype) && is_float(exponent->dtype)) {
     const RegisterId power = binary(BinaryOp::Pow, converted(compile(base), Elem::F64),
                                     converted(compile(exponent), Elem::F64));
-    return converted(power, elem);
+    return converted(converted(power, Elem::I64), elem);
   }
-  return binary(BinaryOp::Pow, converted(compile(base), elem), converted(compile(exponent), elem));
+  // A 64-bit exponent keeps its bits.
+  const Elem common = elem == Elem::I32 ? elem_of(exponent->dtype) : elem;
+  return converted(
+      binary(BinaryOp::Pow, converted(compile(base), common), converted(compile(exponent), common)),
+      elem);
 }
 
 }  // namespace redfuser::cpu

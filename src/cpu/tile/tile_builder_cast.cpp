@@ -2,32 +2,29 @@
 #include "cpu/tile/interval.h"
 #include "cpu/tile/low_bit_convert.h"
 #include "cpu/tile/tile_builder.h"
-#include "ir/scalars/integers.h"
 
 namespace redfuser::cpu {
 
 RegisterId TileBuilder::wrapped(RegisterId r, DType dtype) {
   switch (dtype) {
     case DType::Int8:
-      return unary(UnaryOp::WrapI8, r, Elem::I64);
+      return unary(UnaryOp::WrapI8, r, Elem::I32);
     case DType::Int16:
-      return unary(UnaryOp::WrapI16, r, Elem::I64);
-    case DType::Int32:
-      return unary(UnaryOp::WrapI32, r, Elem::I64);
+      return unary(UnaryOp::WrapI16, r, Elem::I32);
     case DType::UInt8:
-      return unary(UnaryOp::WrapU8, r, Elem::I64);
+      return unary(UnaryOp::WrapU8, r, Elem::I32);
     case DType::UInt16:
-      return unary(UnaryOp::WrapU16, r, Elem::I64);
+      return unary(UnaryOp::WrapU16, r, Elem::I32);
     case DType::UInt32:
       return unary(UnaryOp::WrapU32, r, Elem::I64);
     case DType::Int4:
-      return unary(UnaryOp::WrapI4, r, Elem::I64);
+      return unary(UnaryOp::WrapI4, r, Elem::I32);
     case DType::UInt4:
-      return unary(UnaryOp::WrapU4, r, Elem::I64);
+      return unary(UnaryOp::WrapU4, r, Elem::I32);
     case DType::Int2:
-      return unary(UnaryOp::WrapI2, r, Elem::I64);
+      return unary(UnaryOp::WrapI2, r, Elem::I32);
     case DType::UInt2:
-      return unary(UnaryOp::WrapU2, r, Elem::I64);
+      return unary(UnaryOp::WrapU2, r, Elem::I32);
     default:
       return r;
   }
@@ -38,9 +35,6 @@ RegisterId TileBuilder::build_cast(ir::Expr cast) {
   if (is_low_bit_float(cast->dtype) || is_low_bit_float(from->dtype)) {
     return build_low_bit_cast(cast);
   }
-  if (is_float(from->dtype) && is_integer(cast->dtype) && ir::converts_by_int32(cast->dtype)) {
-    return cast_by_int32(compile(from), cast->dtype);
-  }
   const bool wraps = is_integer(from->dtype) && is_integer(cast->dtype) &&
                      bits_of(cast->dtype) <= bits_of(from->dtype);
   RegisterId r = converted(wraps ? compile_modular(from) : compile(from), elem_of(cast->dtype));
@@ -49,14 +43,6 @@ RegisterId TileBuilder::build_cast(ir::Expr cast) {
   if (cast->dtype == DType::BFloat16) return unary(UnaryOp::RoundBFloat, r, info(r).elem);
   if (!is_integer(cast->dtype)) return r;
   return is_float(from->dtype) || may_overflow(cast) ? wrapped(r, cast->dtype) : r;
-}
-
-RegisterId TileBuilder::cast_by_int32(RegisterId a, DType to) {
-  const Register from = info(a);
-  const RegisterId r = make(Elem::I64, from.shape, from.scope, from.depth);
-  emit(std::make_unique<Convert>(kernels().to_int32[static_cast<int>(from.elem)], r, a),
-       from.depth);
-  return wrapped(r, to);
 }
 
 // Values of low-bit floats are their codes; between two of them the value goes through float.
@@ -69,7 +55,6 @@ RegisterId TileBuilder::build_low_bit_cast(ir::Expr cast) {
     r = make(Elem::F32, info(a).shape, info(a).scope, info(a).depth);
     emit(std::make_unique<Convert>(decoder_of(from), r, a), info(a).depth);
   }
-  if (is_integer(to) && ir::converts_by_int32(to)) return cast_by_int32(r, to);
   if (!is_low_bit_float(to)) return wrapped(converted(r, elem_of(to)), to);
   const RegisterId a = converted(r, Elem::F32);
   r = make(Elem::I64, info(a).shape, info(a).scope, info(a).depth);

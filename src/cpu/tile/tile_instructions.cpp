@@ -69,6 +69,9 @@ void Fill::run(TileContext& machine) const {
       case Elem::F64:
         std::fill_n(reinterpret_cast<double*>(to), e.columns, number);
         break;
+      case Elem::I32:
+        std::fill_n(reinterpret_cast<int32_t*>(to), e.columns, static_cast<int32_t>(integer));
+        break;
       case Elem::I64:
       case Elem::U64:
         std::fill_n(reinterpret_cast<int64_t*>(to), e.columns, integer);
@@ -255,7 +258,7 @@ void Spread::run(TileContext& machine) const {
     } else if (bytes == 1) {
       spread_scalar<uint8_t>(out, in, e.columns);
     } else if (bytes == 4) {
-      spread_scalar<float>(out, in, e.columns);
+      spread_scalar<uint32_t>(out, in, e.columns);
     } else {
       spread_scalar<int64_t>(out, in, e.columns);
     }

@@ -20,6 +20,16 @@ Elem elem_of(DType dtype) {
       return Elem::Bool;
     case DType::UInt64:
       return Elem::U64;
+    case DType::Int32:
+    case DType::Int16:
+    case DType::UInt16:
+    case DType::Int8:
+    case DType::UInt8:
+    case DType::Int4:
+    case DType::UInt4:
+    case DType::Int2:
+    case DType::UInt2:
+      return Elem::I32;
     case DType::Sequence:
     case DType::Optional:
     case DType::Undefined:
@@ -32,6 +42,7 @@ Elem elem_of(DType dtype) {
 size_t size_of(Elem elem) {
   switch (elem) {
     case Elem::F32:
+    case Elem::I32:
       return 4;
     case Elem::Bool:
       return 1;
@@ -41,8 +52,8 @@ size_t size_of(Elem elem) {
 }
 
 bool same_storage(DType dtype) {
-  return dtype == DType::Float32 || dtype == DType::Float64 || dtype == DType::Int64 ||
-         dtype == DType::UInt64 || dtype == DType::Bool;
+  return dtype == DType::Float32 || dtype == DType::Float64 || dtype == DType::Int32 ||
+         dtype == DType::Int64 || dtype == DType::UInt64 || dtype == DType::Bool;
 }
 
 namespace {

@@ -107,6 +107,8 @@ void KeepBest::run(TileContext& machine) const {
       return keep_rows<float>(machine, *this);
     case Elem::F64:
       return keep_rows<double>(machine, *this);
+    case Elem::I32:
+      return keep_rows<int32_t>(machine, *this);
     case Elem::I64:
       return keep_rows<int64_t>(machine, *this);
     case Elem::U64:

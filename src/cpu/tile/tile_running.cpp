@@ -75,6 +75,8 @@ void RunningFold::run(TileContext& machine) const {
       return run_type<float>(machine, *this);
     case Elem::F64:
       return run_type<double>(machine, *this);
+    case Elem::I32:
+      return run_type<int32_t>(machine, *this);
     case Elem::I64:
       return run_type<int64_t>(machine, *this);
     case Elem::U64:

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "base/error.h"
-#include "codegen/select/own_kernels.h"
-#include "onnx/import/operator_definitions.h"
+#include "codegen/select/generate.h"
+#include "onnx/support/operator_definitions.h"
 #include "redfuser/operators.h"
 
 namespace redfuser {

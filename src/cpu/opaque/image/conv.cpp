@@ -58,6 +58,20 @@ struct Convolution {
   const T *x, *weights, *bias;
   SumsTarget& sums;
 
+  // The same by blocks of filters whose sums stay near; of few filters, a product would wait for
+  // its columns.
+  void multiply_blocks(int worker, int64_t image, int64_t first, int64_t last, int64_t begin,
+                       int64_t end, const T* columns, int64_t ld) const {
+    constexpr int64_t kFewest = 48;
+    const int64_t near = sums.near_sums(), count = last - first;
+    const int64_t most = near == 0 ? count : std::max(near / (end - begin), kFewest);
+    const int64_t blocks = std::max<int64_t>((count + most - 1) / most, 1);
+    for (int64_t i = 0; i < blocks; ++i) {
+      multiply(worker, image, first + count * i / blocks, first + count * (i + 1) / blocks, begin,
+               end, columns, ld);
+    }
+  }
+
   // Output pixels [begin, end) of filters [first, last) from columns[depth, pixel].
   void multiply(int worker, int64_t image, int64_t first, int64_t last, int64_t begin, int64_t end,
                 const T* columns, int64_t ld) const {
@@ -84,6 +98,11 @@ void convolve_by_pixels(const Convolution<T>& c, int64_t wanted_tasks) {
   constexpr int64_t kPanel = 32;             // pixels that the matrix product takes at a time
   int64_t column_bytes = std::max<int64_t>(c.depth * static_cast<int64_t>(sizeof(T)), 1);
   int64_t block = std::clamp<int64_t>(kBufferBytes / column_bytes / kPanel * kPanel, 64, 4096);
+  // What follows finds the sums of a block in a near cache, where its weights stay in one as well.
+  const int64_t near = c.sums.near_sums();
+  if (c.filters * c.depth <= near) {
+    block = std::min(block, std::max<int64_t>(near / c.filters / kPanel * kPanel, 64));
+  }
   int64_t per_image = (wanted_tasks + c.images - 1) / c.images;
   int64_t fair = (c.out / per_image + kPanel - 1) / kPanel * kPanel;
   block = std::min({block, std::max<int64_t>(fair, 64), c.out});
@@ -94,14 +113,15 @@ void convolve_by_pixels(const Convolution<T>& c, int64_t wanted_tasks) {
     int64_t image = task / blocks, begin = task % blocks * block;
     int64_t end = std::min(begin + block, c.out);
     if (pointwise)
-      return c.multiply(worker, image, 0, c.filters, begin, end, c.planes(image) + begin, c.in);
+      return c.multiply_blocks(worker, image, 0, c.filters, begin, end, c.planes(image) + begin,
+                               c.in);
     ScratchArray<T>& columns = buffers[worker];
     if (!columns) columns = scratch<T>(c.depth * block);
     for (int64_t channel = 0; channel < c.channels; ++channel) {
       gather_columns(c.window, c.planes(image) + channel * c.in, begin, end,
                      columns.get() + channel * c.taps * block, block);
     }
-    c.multiply(worker, image, 0, c.filters, begin, end, columns.get(), block);
+    c.multiply_blocks(worker, image, 0, c.filters, begin, end, columns.get(), block);
   });
 }
 
@@ -124,8 +144,8 @@ void convolve_by_filters(const Convolution<T>& c) {
       });
     }
     c.pool.parallel_for(blocks, [&](int64_t task, int worker) {
-      c.multiply(worker, image, c.filters * task / blocks, c.filters * (task + 1) / blocks, 0,
-                 c.out, pointwise ? planes : columns.get(), c.out);
+      c.multiply_blocks(worker, image, c.filters * task / blocks, c.filters * (task + 1) / blocks,
+                        0, c.out, pointwise ? planes : columns.get(), c.out);
     });
   }
 }

@@ -5,6 +5,7 @@
 
 #include "base/dispatch.h"
 #include "base/error.h"
+#include "cpu/opaque/image/split_line.h"
 #include "cpu/opaque/image/window.h"
 #include "cpu/opaque/opaque_gemm.h"
 #include "cpu/opaque/opaque_kernels.h"
@@ -32,26 +33,72 @@ TransposedShape make_shape(const OpaqueCall& call) {
           make_transposed_window(call, std::span(input).subspan(2), std::span(kernel).subspan(2))};
 }
 
-// Adds the contributions of one filter, columns[tap, input pixel], to its output plane.
+// The parts of at most `size` that make up `all`.
+int64_t parts_of(int64_t all, int64_t size) { return (all + size - 1) / size; }
+
+// Of a task: so many filters, whose taps are the rows of a product, and lines of the output.
+constexpr int64_t kRows = 128;
+constexpr int64_t kColumnElements = 65536;  // of products, which stay in the second-level cache
+struct Blocks {
+  int64_t filters, lines;
+};
+
+Blocks blocks_of(const TransposedShape& s, int threads) {
+  const Window& w = s.window;
+  const int64_t taps = count_of(w.kernel), line = w.input[0] * w.input[2];
+  const int64_t images = s.batch * s.groups, wanted = 2 * int64_t{threads};
+  // Lines are divided among threads where there are any, else filters.
+  const int64_t least = parts_of(wanted, std::max<int64_t>(images * w.input[1], 1));
+  const int64_t filters = std::clamp<int64_t>(
+      std::min(kRows / std::max<int64_t>(taps, 1), parts_of(s.filters, least)), 1, s.filters);
+  // Lines of the input beside a block's own are multiplied again for the next block.
+  const int64_t shared = ((w.kernel[1] - 1) * w.dilation[1]) / w.stride[1];
+  const int64_t fitting = kColumnElements / std::max<int64_t>(filters * taps * line, 1);
+  const int64_t tasks = std::max<int64_t>(images * parts_of(s.filters, filters), 1);
+  const int64_t shares = w.input[1] / parts_of(wanted, tasks);
+  const int64_t lines = std::max({std::min(fitting, shares), 4 * shared, int64_t{1}});
+  return {filters, std::min(lines, w.output[1] / w.stride[1] + 1) * w.stride[1]};
+}
+
+// A block of output lines of all depths, and the input lines [first, first + count) that reach it.
+struct LineBlock {
+  int64_t begin, end, first, count;
+};
+
+LineBlock line_block(const Window& w, int64_t begin, int64_t lines) {
+  const int64_t end = std::min(begin + lines, w.output[1]), step = w.stride[1];
+  const int64_t low = begin + w.pad_begin[1] - (w.kernel[1] - 1) * w.dilation[1];
+  const int64_t first = low > 0 ? parts_of(low, step) : 0;
+  const int64_t high = end - 1 + w.pad_begin[1];
+  const int64_t last = high < 0 ? 0 : std::min(high / step + 1, w.input[1]);
+  return {begin, end, first, std::max<int64_t>(last - first, 0)};
+}
+
+// Adds up the contributions of one filter, columns[tap, depth, input line of the block, column], to
+// the block's lines of its output plane.
 template <typename T>
-void scatter_columns(const Window& w, const T* columns, T* plane) {
-  int64_t pixels = count_of(w.input);
-  for (int64_t tap = 0; tap < count_of(w.kernel); ++tap, columns += pixels) {
-    int64_t kd = tap / (w.kernel[1] * w.kernel[2]), kh = tap / w.kernel[2] % w.kernel[1];
-    int64_t kw = tap % w.kernel[2];
-    const T* source = columns;
-    for (int64_t d = 0; d < w.input[0]; ++d) {
-      int64_t od = d * w.stride[0] + kd * w.dilation[0] - w.pad_begin[0];
-      for (int64_t h = 0; h < w.input[1]; ++h, source += w.input[2]) {
-        int64_t oh = h * w.stride[1] + kh * w.dilation[1] - w.pad_begin[1];
-        if (od < 0 || od >= w.output[0] || oh < 0 || oh >= w.output[1]) continue;
-        T* line = plane + (od * w.output[1] + oh) * w.output[2];
-        int64_t offset = kw * w.dilation[2] - w.pad_begin[2];
-        for (int64_t c = 0; c < w.input[2]; ++c) {
-          int64_t oc = c * w.stride[2] + offset;
-          if (oc >= 0 && oc < w.output[2]) line[oc] += source[c];
+void sum_lines(const Window& w, const LineBlock& block, const T* columns, T bias,
+               SplitLine<T>& line, T* plane) {
+  const int64_t slice = block.count * w.input[2], pixels = w.input[0] * slice;
+  // The input position whose tap k falls on output position o, or -1.
+  const auto source_of = [&](int i, int64_t o, int64_t k) {
+    const int64_t at = o + w.pad_begin[i] - k * w.dilation[i];
+    const bool inside = at >= 0 && at % w.stride[i] == 0 && at / w.stride[i] < w.input[i];
+    return inside ? at / w.stride[i] : -1;
+  };
+  for (int64_t od = 0; od < w.output[0]; ++od) {
+    for (int64_t oh = block.begin; oh < block.end; ++oh) {
+      line.fill(bias);
+      for (int64_t k = 0; k < w.kernel[0] * w.kernel[1]; ++k) {
+        const int64_t d = source_of(0, od, k / w.kernel[1]), h = source_of(1, oh, k % w.kernel[1]);
+        if (d < 0 || h < 0) continue;
+        const T* source =
+            columns + k * w.kernel[2] * pixels + d * slice + (h - block.first) * w.input[2];
+        for (int64_t kw = 0; kw < w.kernel[2]; ++kw, source += pixels) {
+          line.add(source, w.input[2], kw * w.dilation[2] - w.pad_begin[2]);
         }
       }
+      line.write(plane + (od * w.output[1] + oh) * w.output[2]);
     }
   }
 }
@@ -60,27 +107,33 @@ template <typename T>
 void convolve_transposed(const TransposedShape& s, const T* x, const T* weights, const T* bias,
                          T* y, ThreadPool& pool) {
   const Window& w = s.window;
-  int64_t channels = s.channels / s.groups, taps = count_of(w.kernel);
-  int64_t in = count_of(w.input), out = count_of(w.output), images = s.batch * s.groups;
-  int64_t blocks =
-      std::clamp<int64_t>((2 * pool.size() + images - 1) / std::max<int64_t>(images, 1), 1,
-                          std::max<int64_t>(s.filters, 1));
-  int64_t block = (s.filters + blocks - 1) / blocks;
-  pool.parallel_for(images * blocks, [&](int64_t task, int) {
-    int64_t image = task / blocks, group = image % s.groups;
-    int64_t filter = task % blocks * block, count = std::min(block, s.filters - filter);
-    if (count <= 0) return;
-    const int64_t size = element_count({count, taps, in});
+  const int64_t channels = s.channels / s.groups, taps = count_of(w.kernel);
+  const int64_t in = count_of(w.input), out = count_of(w.output);
+  if (s.filters == 0 || out == 0) return;
+  const Blocks blocks = blocks_of(s, pool.size());
+  const int64_t across = parts_of(s.filters, blocks.filters);
+  const int64_t down = parts_of(w.output[1], blocks.lines);
+  pool.parallel_for(s.batch * s.groups * across * down, [&](int64_t task, int) {
+    const int64_t image = task / (across * down), group = image % s.groups;
+    const int64_t filter = task / down % across * blocks.filters;
+    const int64_t count = std::min(blocks.filters, s.filters - filter);
+    const LineBlock block = line_block(w, task % down * blocks.lines, blocks.lines);
+    const int64_t slice = block.count * w.input[2], pixels = w.input[0] * slice;
+    const int64_t size = element_count({count, taps, pixels});
     auto columns = scratch<T>(size);
     std::fill_n(columns.get(), size, T(0));
     // columns[filter, tap, pixel] = Σ_c w[c, filter, tap] · x[c, pixel]
-    gemm_accumulate(count * taps, in, channels,
-                    weights + (group * channels * s.filters + filter) * taps, s.filters * taps,
-                    true, x + image * channels * in, in, columns.get(), in);
+    for (int64_t d = 0; d < w.input[0]; ++d) {
+      gemm_accumulate(count * taps, slice, channels,
+                      weights + (group * channels * s.filters + filter) * taps, s.filters * taps,
+                      true, x + image * channels * in + (d * w.input[1] + block.first) * w.input[2],
+                      in, columns.get() + d * slice, pixels);
+    }
+    SplitLine<T> line(w);
     for (int64_t f = 0; f < count; ++f) {
-      T* plane = y + (image * s.filters + filter + f) * out;
-      std::fill(plane, plane + out, bias == nullptr ? T(0) : bias[group * s.filters + filter + f]);
-      scatter_columns(w, columns.get() + f * taps * in, plane);
+      const T start = bias == nullptr ? T(0) : bias[group * s.filters + filter + f];
+      sum_lines(w, block, columns.get() + f * taps * pixels, start, line,
+                y + (image * s.filters + filter + f) * out);
     }
   });
 }

@@ -7,9 +7,9 @@
 
 #include "base/dispatch.h"
 #include "base/error.h"
-#include "cpu/opaque/image/plane.h"
-#include "cpu/opaque/image/window.h"
+#include "cpu/opaque/image/window_fold.h"
 #include "cpu/opaque/opaque_kernels.h"
+#include "cpu/simd/kernel_table.h"
 
 namespace redfuser::cpu {
 namespace {
@@ -107,42 +107,40 @@ void max_pool(const Pool& pool, const T* x, T* y, int64_t* indices, bool column_
   });
 }
 
-// Folds every window line by line: y starts at `empty`, combine(y, x) takes each tap in, where taps
-// outside the input are `empty`; finish(plane's output line, d, h) ends a line. Large windows are
-// folded part by part, so that the rounding of sums grows with a part and the number of parts.
-template <typename T, typename Combine, typename Finish>
-void pool_lines(const Pool& pool, const T* x, T* y, T empty, const Combine& combine,
-                const Finish& finish, ThreadPool& threads) {
-  const Window& w = pool.window;
-  PaddedPlane padded(w);
-  int64_t in = count_of(w.input), out = count_of(w.output), cols = w.output[2];
-  constexpr size_t kPart = 256;  // taps
-  std::vector<ScratchArray<T>> buffers(threads.size());
-  threads.parallel_for(pool.planes, [&](int64_t plane, int worker) {
-    ScratchArray<T>& buffer = buffers[worker];
-    const ScratchArray<T> part = padded.offsets.size() > kPart ? scratch<T>(cols) : nullptr;
-    if (!buffer) {
-      buffer = scratch<T>(padded.size());
-      std::fill_n(buffer.get(), padded.size(), empty);
-    }
-    padded.fill(w, x + plane * in, buffer.get());
-    T* line = y + plane * out;
-    auto fold = [&](T* to, const T* from) {
-      for (int64_t c = 0; c < cols; ++c) to[c] = combine(to[c], from[c]);
-    };
-    for (int64_t d = 0; d < w.output[0]; ++d) {
-      for (int64_t h = 0; h < w.output[1]; ++h, line += cols) {
-        const T* source = buffer.get() + padded.base(w, d, h);
-        for (size_t first = 0; first < padded.offsets.size(); first += kPart) {
-          T* to = first == 0 ? line : part.get();
-          std::fill_n(to, cols, empty);
-          const size_t end = std::min(first + kPart, padded.offsets.size());
-          for (size_t i = first; i < end; ++i) fold(to, source + padded.offsets[i]);
-          if (first > 0) fold(line, to);
-        }
-        finish(line, d, h);
+// fold(FoldRows<T>) by the vector kernels, or by `combine` for types that they do not have.
+template <typename T, typename Combine>
+auto fold_of(BinaryOp op, const Combine& combine) {
+  return [op, combine](const FoldRows<T>& f) {
+    if constexpr (std::is_floating_point_v<T>) {
+      const Elem elem = sizeof(T) == 4 ? Elem::F32 : Elem::F64;
+      kernels().binary[static_cast<int>(elem)][static_cast<int>(op)][static_cast<int>(Mode::VV)](
+          f.rows, f.cols, f.to, f.to_stride, {f.a, f.a_stride}, {f.b, f.b_stride});
+    } else {
+      for (int64_t r = 0; r < f.rows; ++r) {
+        const T *a = f.a + r * f.a_stride, *b = f.b + r * f.b_stride;
+        T* to = f.to + r * f.to_stride;
+        for (int64_t c = 0; c < f.cols; ++c) to[c] = combine(a[c], b[c]);
       }
     }
+  };
+}
+
+// Folds every window; finish(plane's output line, d, h) ends a line.
+template <typename T, typename Fold, typename Finish>
+void pool_lines(const Pool& pool, const T* x, T* y, T empty, const Fold& fold, const Finish& finish,
+                ThreadPool& threads) {
+  const WindowFold<T, Fold> windows(pool.window, empty, fold);
+  const int64_t in = count_of(pool.window.input), out = count_of(pool.window.output);
+  const int64_t bands = windows.bands();
+  std::vector<ScratchArray<T>> buffers(threads.size());
+  threads.parallel_for(pool.planes * bands, [&](int64_t task, int worker) {
+    ScratchArray<T>& buffer = buffers[worker];
+    if (!buffer) {
+      buffer = scratch<T>(windows.scratch_size());
+      windows.prepare(buffer.get());
+    }
+    const int64_t plane = task / bands;
+    windows.run(task % bands, x + plane * in, y + plane * out, buffer.get(), finish);
   });
 }
 
@@ -161,8 +159,8 @@ void average_pool(const Pool& pool, const T* x, T* y, bool include_pad, ThreadPo
       line[c] /= static_cast<T>(std::max<int64_t>(rows * columns[c], 1));
     }
   };
-  pool_lines<T>(
-      pool, x, y, T(0), [](T sum, T value) { return sum + value; }, divide, threads);
+  const auto add = fold_of<T>(BinaryOp::Add, [](T sum, T value) { return sum + value; });
+  pool_lines<T>(pool, x, y, T(0), add, divide, threads);
 }
 
 // Runs kernel(T) for the float type of the call's first input, 16-bit ones through float32.
@@ -196,8 +194,7 @@ void run_max_pool(OpaqueCall& call) {
     } else if (indices.defined()) {
       max_pool<T>(pool, x.as<T>(), y.as<T>(), indices.as<int64_t>(), column_major, call.threads());
     } else {
-      // NaN wins over numbers.
-      auto larger = [](T a, T b) { return b > a || b != b ? b : a; };
+      const auto larger = fold_of<T>(BinaryOp::Max, [](T a, T b) { return std::max(a, b); });
       auto nothing = [](T*, int64_t, int64_t) {};
       pool_lines<T>(pool, x.as<T>(), y.as<T>(), lowest<T>(), larger, nothing, call.threads());
     }

@@ -21,6 +21,8 @@ class SumsTarget {
   };
 
   virtual ~SumsTarget() = default;
+  // Sums that done() finds in a near cache; 0 where it does not read them.
+  virtual int64_t near_sums() const { return 0; }
   // Called before the sums are computed; valid until the worker's next block.
   virtual Place place(int worker, const Block& block) = 0;
   // Called once the sums of the block are in their place.

@@ -1,81 +1,132 @@
-// Fourier transforms and the mel filter bank.
+// Fourier transforms of lines of tensors.
 #include <algorithm>
-#include <cmath>
-#include <complex>
+#include <optional>
+#include <type_traits>
 
 #include "base/dispatch.h"
-#include "base/error.h"
 #include "cpu/opaque/opaque_kernels.h"
+#include "cpu/opaque/tensor/fourier.h"
+#include "cpu/simd/kernel_table.h"
 
 namespace redfuser::cpu {
 namespace {
 
-using Complex = std::complex<double>;
+// A thread's least share, in points.
+constexpr int64_t kPointsPerThread = 1 << 14;
 
-bool is_power_of_two(size_t n) { return n != 0 && (n & (n - 1)) == 0; }
+// One lane of a buffer: sample or bin t is at data[t · stride] and, of complex numbers, its
+// imaginary part `lanes` further.
+struct Lane {
+  double* data;
+  int64_t stride, lanes;
+};
 
-// Radix two, in place (Cooley and Tukey).
-void transform_power(ChargedVector<Complex>& x, double sign) {
-  const size_t n = x.size();
-  for (size_t i = 1, j = 0; i < n; ++i) {
-    size_t bit = n >> 1;
-    for (; j & bit; bit >>= 1) j ^= bit;
-    j ^= bit;
-    if (i < j) std::swap(x[i], x[j]);
+// Points of a tensor: point t is at data[t · stride], its imaginary part in the next element.
+template <typename T>
+struct Line {
+  const T* data;
+  int64_t count, stride, parts;
+
+  double real(int64_t t) const { return static_cast<double>(data[t * stride]); }
+  double imaginary(int64_t t) const {
+    return parts == 2 ? static_cast<double>(data[t * stride + 1]) : 0;
   }
-  for (size_t length = 2; length <= n; length *= 2) {
-    for (size_t k = 0; k < length / 2; ++k) {
-      const double angle = sign * 2 * M_PI * static_cast<double>(k) / static_cast<double>(length);
-      const Complex w(std::cos(angle), std::sin(angle));
-      for (size_t at = k; at < n; at += length) {
-        const Complex odd = w * x[at + length / 2];
-        x[at + length / 2] = x[at] - odd;
-        x[at] += odd;
+};
+
+// Transforms `lines` signals, those of a vector's lanes together. load(line, lane) writes all
+// points of a line; store(line, lane) reads the bins that the tables yield.
+template <typename Load, typename Store>
+void transform_lines(const FourierTables& tables, int64_t lines, ThreadPool& pool, const Load& load,
+                     const Store& store) {
+  const KernelTable& table = kernels();
+  const FourierKernels& kernels = lines == 1 ? *table.fourier_single : *table.fourier;
+  const int64_t lanes = kernels.lanes, size = tables.buffer_size(lanes);
+  const int64_t groups = (lines + lanes - 1) / lanes;
+  const int64_t grain = kPointsPerThread / (tables.points() * lanes) + 1;
+  parallel_ranges(pool, groups, grain, [&](int64_t begin, int64_t end) {
+    const ScratchArray<double> x = scratch<double>(size), other = scratch<double>(size);
+    for (int64_t group = begin; group < end; ++group) {
+      const int64_t first = group * lanes, count = std::min(lanes, lines - first);
+      if (count < lanes) std::fill(x.get(), x.get() + size, 0);
+      for (int64_t l = 0; l < count; ++l) {
+        load(first + l, Lane{x.get() + l, tables.sample_stride() * lanes, lanes});
+      }
+      const double* bins = tables.transform(kernels, x.get(), other.get());
+      for (int64_t l = 0; l < count; ++l) {
+        store(first + l, Lane{const_cast<double*>(bins) + l, 2 * lanes, lanes});
       }
     }
+  });
+}
+
+// Calls body with the element type of a tensor of floats.
+template <typename Body>
+void dispatch_floats(const OpaqueCall& call, const Tensor& tensor, const Body& body) {
+  dispatch(tensor.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if constexpr (std::is_floating_point_v<Arithmetic<T>>) {
+      body(tag);
+    } else {
+      call.fail(fmt::format("a signal of {}", name_of(tensor.dtype())));
+    }
+  });
+}
+
+// The tables of a length; kept for later runs where length and kind are `fixed`, the same in all.
+class TablesOf {
+ public:
+  TablesOf(const OpaqueCall& call, bool fixed, int64_t points, bool real) {
+    const auto make = [&] { return FourierTables(points, real); };
+    tables_ = fixed ? &call.prepared<FourierTables>(make) : &own_.emplace(make());
+  }
+  const FourierTables& operator*() const { return *tables_; }
+
+ private:
+  std::optional<FourierTables> own_;
+  const FourierTables* tables_;
+};
+
+struct Transform {
+  int64_t length, bins;  // points; bins of the result
+  int64_t parts = 2;     // of the result: real numbers or complex ones
+  bool inverse = false;
+};
+
+// Points beyond the line are 0, but the other half of a real signal's spectrum, the input where the
+// result is real, is the conjugate of the first. An inverse transform is a forward one between
+// exchanges of real and imaginary parts.
+template <typename T>
+void load_points(const Transform& transform, const Line<T>& line, const Lane& to) {
+  for (int64_t t = 0; t < transform.length; ++t) {
+    double* at = to.data + t * to.stride;
+    const int64_t mirror = transform.length - t;
+    double real = 0, imaginary = 0;
+    if (t < line.count) {
+      real = line.real(t), imaginary = line.imaginary(t);
+    } else if (transform.parts == 1 && mirror < line.count) {
+      real = line.real(mirror), imaginary = -line.imaginary(mirror);
+    }
+    if (transform.inverse) std::swap(real, imaginary);
+    at[0] = real;
+    if (to.stride > to.lanes) at[to.lanes] = imaginary;
   }
 }
 
-// Σ_t x_t exp(sign·2πi·k·t/n) for every k; other lengths through a convolution of a power of two
-// (Bluestein). The phase k²/2 is reduced modulo n exactly.
-void transform(ChargedVector<Complex>& x, double sign) {
-  const size_t n = x.size();
-  if (n < 2) return;
-  if (is_power_of_two(n)) return transform_power(x, sign);
-  ChargedVector<Complex> chirp(n);
-  for (size_t k = 0; k < n; ++k) {
-    const auto phase = static_cast<double>(static_cast<unsigned __int128>(k) * k % (2 * n));
-    const double angle = sign * M_PI * phase / static_cast<double>(n);
-    chirp[k] = {std::cos(angle), std::sin(angle)};
+// Bins from `known` on are conjugates of those before.
+template <typename T>
+void store_bins(const Transform& transform, int64_t known, const Lane& from, T* to,
+                int64_t stride) {
+  for (int64_t k = 0; k < transform.bins; ++k) {
+    const double* at = from.data + (k < known ? k : transform.length - k) * from.stride;
+    double real = at[0], imaginary = k < known ? at[from.lanes] : -at[from.lanes];
+    if (transform.inverse) {
+      std::swap(real, imaginary);
+      real /= static_cast<double>(transform.length);
+      imaginary /= static_cast<double>(transform.length);
+    }
+    to[k * stride] = static_cast<T>(real);
+    if (transform.parts == 2) to[k * stride + 1] = static_cast<T>(imaginary);
   }
-  size_t padded = 1;
-  while (padded < 2 * n) padded *= 2;
-  ChargedVector<Complex> a(padded), b(padded);
-  for (size_t k = 0; k < n; ++k) a[k] = x[k] * chirp[k];
-  b[0] = std::conj(chirp[0]);
-  for (size_t k = 1; k < n; ++k) b[k] = b[padded - k] = std::conj(chirp[k]);
-  transform_power(a, -1);
-  transform_power(b, -1);
-  for (size_t k = 0; k < padded; ++k) a[k] *= b[k];
-  transform_power(a, 1);
-  for (size_t k = 0; k < n; ++k) x[k] = a[k] / static_cast<double>(padded) * chirp[k];
-}
-
-// The tensor as doubles, whatever float it holds.
-ChargedVector<double> doubles_of(const Tensor& tensor) {
-  ChargedVector<double> values(static_cast<size_t>(tensor.size()));
-  dispatch(tensor.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(tensor.as<T>()[i]);
-  });
-  return values;
-}
-
-void store(Tensor& tensor, const ChargedVector<double>& values) {
-  dispatch(tensor.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    for (size_t i = 0; i < values.size(); ++i) tensor.as<T>()[i] = static_cast<T>(values[i]);
-  });
 }
 
 }  // namespace
@@ -86,50 +137,50 @@ void run_dft(OpaqueCall& call) {
   int64_t wanted = call.opset() < 20 ? call.integer("axis", 1) : -2;
   if (call.has_input(2)) wanted = call.integer_of(2);
   const int axis = call.axis(wanted, rank);
-  const bool inverse = call.integer("inverse", 0) != 0, onesided = call.integer("onesided", 0) != 0;
-  const int64_t parts = x.dims().back(), given = x.dims()[static_cast<size_t>(axis)];
+  const bool onesided = call.integer("onesided", 0) != 0;
+  const int64_t parts = x.dims().back();
   if (parts != 1 && parts != 2) call.fail("the last dimension must be 1 or 2");
-  const bool real_result = inverse && onesided;
-  int64_t length = real_result ? 2 * (given - 1) : given;
-  if (call.has_input(1)) length = call.integer_of(1);
-  if (length < 1) call.fail(fmt::format("a transform of {} points", length));
-  const int64_t bins = real_result || !onesided ? length : length / 2 + 1;
+  Transform dft;
+  dft.inverse = call.integer("inverse", 0) != 0;
+  const bool real_result = dft.inverse && onesided;
+  const int64_t given = x.dims()[static_cast<size_t>(axis)];
+  dft.length = real_result ? 2 * (given - 1) : given;
+  if (call.has_input(1)) dft.length = call.integer_of(1);
+  if (dft.length < 1) call.fail(fmt::format("a transform of {} points", dft.length));
+  dft.bins = real_result || !onesided ? dft.length : dft.length / 2 + 1;
+  dft.parts = real_result ? 1 : 2;
   Dims dims = x.dims();
-  dims[static_cast<size_t>(axis)] = bins;
-  dims.back() = real_result ? 1 : 2;
+  dims[static_cast<size_t>(axis)] = dft.bins;
+  dims.back() = dft.parts;
   Tensor& y = call.allocate(0, dims);
+  if (y.size() == 0) return;
   const AxisView in = around_axis(x.dims(), axis);
-  const int64_t inner = in.inner / parts, out_parts = dims.back();
-  const ChargedVector<double> values = doubles_of(x);
-  ChargedVector<double> results(static_cast<size_t>(y.size()));
-  for (int64_t line = 0; line < in.outer * inner; ++line) {
-    const int64_t o = line / inner, i = line % inner;
-    ChargedVector<Complex> points(static_cast<size_t>(length));
-    for (int64_t t = 0; t < std::min(given, length); ++t) {
-      const auto at = static_cast<size_t>(((o * given + t) * inner + i) * parts);
-      points[static_cast<size_t>(t)] = {values[at], parts == 2 ? values[at + 1] : 0};
-    }
-    // The other half of a real signal's spectrum is the conjugate of the first.
-    for (int64_t t = std::max<int64_t>(given, 1); real_result && t < length; ++t) {
-      points[static_cast<size_t>(t)] = std::conj(points[static_cast<size_t>(length - t)]);
-    }
-    transform(points, inverse ? 1 : -1);
-    for (int64_t k = 0; k < bins; ++k) {
-      const Complex value =
-          points[static_cast<size_t>(k)] / (inverse ? static_cast<double>(length) : 1.0);
-      const auto at = static_cast<size_t>(((o * bins + k) * inner + i) * out_parts);
-      results[at] = value.real();
-      if (out_parts == 2) results[at + 1] = value.imag();
-    }
-  }
-  store(y, results);
+  const int64_t inner = in.inner / parts;
+  const std::vector<ir::Expr>& shape = call.shape(0);
+  const bool fixed =
+      shape.back()->is_constant() &&
+      (call.has_input(1) ? call.is_constant(1) : shape[static_cast<size_t>(axis)]->is_constant());
+  const TablesOf held(call, fixed, dft.length, parts == 1 && !dft.inverse);
+  const FourierTables& tables = *held;
+  dispatch_floats(call, x, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const auto load = [&](int64_t line, const Lane& to) {
+      const int64_t at = line / inner * given * inner + line % inner;
+      load_points(dft, Line<T>{x.as<T>() + at * parts, given, in.inner, parts}, to);
+    };
+    const auto store = [&](int64_t line, const Lane& from) {
+      const int64_t at = line / inner * dft.bins * inner + line % inner;
+      store_bins(dft, tables.bins(), from, y.as<T>() + at * dft.parts, inner * dft.parts);
+    };
+    transform_lines(tables, in.outer * inner, call.threads(), load, store);
+  });
 }
 
 void run_stft(OpaqueCall& call) {
   const Tensor& signal = call.tensor(0);
   const int64_t step = call.integer_of(1);
   ChargedVector<double> window;
-  if (call.has_input(2)) window = doubles_of(call.tensor(2));
+  if (call.has_input(2)) window = call.reals_of(2);
   const int64_t length =
       call.has_input(3) ? call.integer_of(3) : static_cast<int64_t>(window.size());
   const int64_t batch = signal.dims()[0], samples = signal.dims()[1];
@@ -146,62 +197,29 @@ void run_stft(OpaqueCall& call) {
   const bool onesided = call.integer("onesided", 1) != 0;
   const int64_t frames = (samples - length) / step + 1, bins = onesided ? length / 2 + 1 : length;
   Tensor& y = call.allocate(0, {batch, frames, bins, 2});
-  const ChargedVector<double> values = doubles_of(signal);
-  ChargedVector<double> results(static_cast<size_t>(y.size()));
-  for (int64_t frame = 0; frame < batch * frames; ++frame) {
-    const int64_t begin = frame / frames * samples + frame % frames * step;
-    ChargedVector<Complex> points(static_cast<size_t>(length));
-    for (int64_t t = 0; t < length; ++t) {
-      const auto at = static_cast<size_t>((begin + t) * parts);
-      const double w = window[static_cast<size_t>(t)];
-      points[static_cast<size_t>(t)] = {values[at] * w, parts == 2 ? values[at + 1] * w : 0};
-    }
-    transform(points, -1);
-    for (int64_t k = 0; k < bins; ++k) {
-      results[static_cast<size_t>((frame * bins + k) * 2)] = points[static_cast<size_t>(k)].real();
-      results[static_cast<size_t>((frame * bins + k) * 2 + 1)] =
-          points[static_cast<size_t>(k)].imag();
-    }
-  }
-  store(y, results);
-}
-
-// Triangles over the bins of a spectrum, their corners evenly spaced in mel.
-void run_mel_weight_matrix(OpaqueCall& call) {
-  const int64_t mels = call.integer_of(0), length = call.integer_of(1);
-  const double rate = call.real_of(2);
-  const double low = call.real_of(3), high = call.real_of(4);
-  if (mels < 1 || length < 1 || !(rate > 0)) call.fail("sizes and rate must be positive");
-  const int64_t bins = length / 2 + 1;
-  const auto to_mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
-  const double low_mel = to_mel(low),
-               step = (to_mel(high) - low_mel) / (static_cast<double>(mels) + 2);
-  Tensor& y = call.allocate(0, {bins, mels});
-  ChargedVector<int64_t> corners;
-  for (int64_t m = 0; m < mels + 2; ++m) {
-    const double hertz = 700 * (std::pow(10, (low_mel + step * static_cast<double>(m)) / 2595) - 1);
-    const double corner = std::floor(static_cast<double>(length + 1) * hertz / rate);
-    if (!(std::abs(corner) < 0x1p52)) call.fail("the frequencies do not give bins");
-    corners.push_back(static_cast<int64_t>(corner));
-  }
-  ChargedVector<double> weights(static_cast<size_t>(y.size()));
-  const auto set = [&](int64_t bin, int64_t mel, double weight) {
-    if (bin >= 0 && bin < bins) weights[static_cast<size_t>(bin * mels + mel)] = weight;
-  };
-  for (int64_t m = 0; m < mels; ++m) {
-    const int64_t begin = corners[static_cast<size_t>(m)],
-                  centre = corners[static_cast<size_t>(m) + 1];
-    const int64_t end = corners[static_cast<size_t>(m) + 2];
-    if (centre == begin) set(centre, m, 1);
-    const int64_t first = std::max<int64_t>(begin, 0), middle = std::max<int64_t>(centre, 0);
-    for (int64_t b = first; centre != begin && b <= std::min(centre, bins - 1); ++b) {
-      set(b, m, static_cast<double>(b - begin) / static_cast<double>(centre - begin));
-    }
-    for (int64_t b = middle; end != centre && b < std::min(end, bins); ++b) {
-      set(b, m, static_cast<double>(end - b) / static_cast<double>(end - centre));
-    }
-  }
-  store(y, weights);
+  const Transform transform{length, bins};
+  const std::vector<ir::Expr>& shape = call.shape(0);
+  const bool fixed = (shape.size() < 3 || shape[2]->is_constant()) &&
+                     (call.has_input(3) ? call.is_constant(3) : call.shape(2)[0]->is_constant());
+  const TablesOf held(call, fixed, length, parts == 1);
+  const FourierTables& tables = *held;
+  dispatch_floats(call, signal, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const auto load = [&](int64_t frame, const Lane& to) {
+      const int64_t begin = frame / frames * samples + frame % frames * step;
+      const Line<T> line{signal.as<T>() + begin * parts, length, parts, parts};
+      for (int64_t t = 0; t < length; ++t) {
+        double* at = to.data + t * to.stride;
+        const double w = window[static_cast<size_t>(t)];
+        at[0] = line.real(t) * w;
+        if (to.stride > to.lanes) at[to.lanes] = line.imaginary(t) * w;
+      }
+    };
+    const auto store = [&](int64_t frame, const Lane& from) {
+      store_bins(transform, tables.bins(), from, y.as<T>() + frame * bins * 2, 2);
+    };
+    transform_lines(tables, batch * frames, call.threads(), load, store);
+  });
 }
 
 }  // namespace redfuser::cpu

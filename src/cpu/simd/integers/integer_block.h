@@ -1,6 +1,7 @@
-// Register-blocked integer products over packed factors, for any dot product of groups of 4 bytes.
-// Sources include it where the instructions of their dot product are switched on, with a Dot of
-// their own: no function of it is shared between them.
+// Register-blocked integer products over packed factors, for any dot product of groups of kGroup
+// elements. Sources include it where the instructions of their dot product are switched on, with a
+// Dot of their own: no function of it is shared between them. A group of a row is 4 bytes; a panel
+// has bytes, which Dot::load makes vectors of.
 #pragma once
 
 #include "cpu/simd/gemm_kernel.h"
@@ -14,14 +15,17 @@ constexpr uint8_t kUInt8 = 2;
 constexpr int kIntegers = VectorOf<int32_t>::kWidth;
 constexpr int kIntegerPanel = kBlockVectors * kIntegers;
 
-template <int kBytes>
-struct BitsOf {
-  using Type = uint8_t;
+// The bytes of a group in a panel.
+template <int kGroup>
+struct WordOf {
+  using Type = uint32_t;
 };
 template <>
-struct BitsOf<2> {
+struct WordOf<2> {
   using Type = uint16_t;
 };
+template <int kGroup>
+using Word = typename WordOf<kGroup>::Type;
 
 // Packs rows [count][depth], padded to whole groups of `multiple`.
 template <class T, class S>
@@ -48,35 +52,35 @@ void pack_integer_rows(const IntegerPackArgs& p, int64_t multiple) {
   }
 }
 
-// A group of elements as the word that the panel holds.
-template <class T, class S>
-RF_INLINE uint32_t moved(S element, int64_t shift, T offset) {
-  using Bits = typename BitsOf<sizeof(T)>::Type;
-  return static_cast<uint32_t>(static_cast<Bits>(element + offset)) << shift;
+// An element in its place of the word that the panel holds.
+template <int kGroup, class T, class S>
+RF_INLINE Word<kGroup> moved(S element, int64_t index, T offset) {
+  const auto bits = static_cast<uint8_t>(static_cast<T>(element + offset));
+  return static_cast<Word<kGroup>>(static_cast<Word<kGroup>>(bits) << (8 * index));
 }
 
 // One group of rows of the right factor, into a panel.
-template <class T, class S>
-RF_INLINE void interleave(const S* const* rows, int64_t columns, T offset, uint32_t* out) {
-  if constexpr (sizeof(T) == 1) {
-    const S *r0 = rows[0], *r1 = rows[1], *r2 = rows[2], *r3 = rows[3];
+template <int kGroup, class T, class S>
+RF_INLINE void interleave(const S* const* rows, int64_t columns, T offset, Word<kGroup>* out) {
+  const auto join = [](Word<kGroup> a, Word<kGroup> b) { return static_cast<Word<kGroup>>(a | b); };
+  const S *r0 = rows[0], *r1 = rows[1];
+  if constexpr (kGroup == 4) {
+    const S *r2 = rows[2], *r3 = rows[3];
     RF_INDEPENDENT
     for (int64_t j = 0; j < columns; ++j)
-      out[j] = moved<T>(r0[j], 0, offset) | moved<T>(r1[j], 8, offset) |
-               moved<T>(r2[j], 16, offset) | moved<T>(r3[j], 24, offset);
+      out[j] = join(join(moved<4, T>(r0[j], 0, offset), moved<4, T>(r1[j], 1, offset)),
+                    join(moved<4, T>(r2[j], 2, offset), moved<4, T>(r3[j], 3, offset)));
   } else {
-    const S *r0 = rows[0], *r1 = rows[1];
     RF_INDEPENDENT
     for (int64_t j = 0; j < columns; ++j)
-      out[j] = moved<T>(r0[j], 0, offset) | moved<T>(r1[j], 16, offset);
+      out[j] = join(moved<2, T>(r0[j], 0, offset), moved<2, T>(r1[j], 1, offset));
   }
 }
 
 // Packs the columns [first, first + columns) of a panel.
-template <class T, class S>
+template <int kGroup, class T, class S>
 void pack_integer_panel(const IntegerPackArgs& p, int64_t depth, int64_t first, int64_t columns,
-                        uint32_t* out) {
-  constexpr int kGroup = 4 / sizeof(T);
+                        Word<kGroup>* out) {
   const MatrixView& b = p.matrix;
   const T offset = static_cast<T>(p.offset);
   const S* base = static_cast<const S*>(b.data);
@@ -86,9 +90,9 @@ void pack_integer_panel(const IntegerPackArgs& p, int64_t depth, int64_t first, 
       const S* rows[kGroup];
       for (int g = 0; g < kGroup; ++g) rows[g] = base + row_offset(b, k + g) + first;
       if (columns == kIntegerPanel) {
-        interleave<T, S>(rows, kIntegerPanel, offset, out);
+        interleave<kGroup, T, S>(rows, kIntegerPanel, offset, out);
       } else {
-        interleave<T, S>(rows, columns, offset, out);
+        interleave<kGroup, T, S>(rows, columns, offset, out);
         for (int64_t j = columns; j < kIntegerPanel; ++j) out[j] = 0;
       }
     }
@@ -97,82 +101,118 @@ void pack_integer_panel(const IntegerPackArgs& p, int64_t depth, int64_t first, 
     for (int64_t j = 0; j < kIntegerPanel; ++j) {
       out[j] = 0;
       for (int64_t g = 0; g < kGroup && j < columns && k + g < p.depth; ++g)
-        out[j] |= moved<T>(base[row_offset(b, k + g) + column_offset(b, first + j)],
-                           static_cast<int64_t>(8 * sizeof(T)) * g, offset);
+        out[j] |=
+            moved<kGroup, T>(base[row_offset(b, k + g) + column_offset(b, first + j)], g, offset);
     }
   }
 }
 
 // Of a packed panel, padding included.
-template <class T>
-void sum_integer_panel(const uint32_t* panel, int64_t depth, int64_t columns, int32_t* sums) {
-  constexpr int kGroup = 4 / sizeof(T);
+template <int kGroup, class T>
+void sum_integer_panel(const Word<kGroup>* panel, int64_t depth, int64_t columns, int32_t* sums) {
   uint32_t total[kIntegerPanel] = {};
   for (int64_t k = 0; k < depth; k += kGroup, panel += kIntegerPanel)
     for (int64_t j = 0; j < kIntegerPanel; ++j)
 #pragma GCC unroll 4
       for (int g = 0; g < kGroup; ++g)
-        total[j] += static_cast<uint32_t>(static_cast<T>(panel[j] >> (8 * sizeof(T)) * g));
+        total[j] += static_cast<uint32_t>(static_cast<T>(panel[j] >> (8 * g)));
   for (int64_t j = 0; j < columns; ++j) sums[j] = static_cast<int32_t>(total[j]);
 }
 
-template <class T, class S>
+template <int kGroup, class T, class S>
 void pack_integer_columns(const IntegerPackArgs& p, int64_t multiple) {
   const int64_t depth = (p.depth + multiple - 1) / multiple * multiple;
-  constexpr int64_t kGroup = 4 / sizeof(T);
-  auto* out = static_cast<uint32_t*>(p.out);
+  auto* out = static_cast<Word<kGroup>*>(p.out);
   for (int64_t j = 0; j < p.count; j += kIntegerPanel, out += depth / kGroup * kIntegerPanel) {
     const int64_t columns = p.count - j < kIntegerPanel ? p.count - j : kIntegerPanel;
-    pack_integer_panel<T, S>(p, depth, j, columns, out);
-    if (p.sums) sum_integer_panel<T>(out, depth, columns, p.sums + j);
+    pack_integer_panel<kGroup, T, S>(p, depth, j, columns, out);
+    if (p.sums) sum_integer_panel<kGroup, T>(out, depth, columns, p.sums + j);
   }
 }
 
-// `Dot` has the signed or unsigned elements in its panels that its sums are to be made of.
+// Calls pack(to, from): zeros of the types by which bytes are packed and held. Moved ones
+// are of the other sign.
+template <class Pack>
+void with_types(const IntegerPackArgs& p, Pack pack) {
+  const bool is_unsigned = p.matrix.storage == kUInt8;
+  if (is_unsigned == (p.offset == 0)) {
+    return is_unsigned ? pack(uint8_t{}, uint8_t{}) : pack(uint8_t{}, int8_t{});
+  }
+  return is_unsigned ? pack(int8_t{}, uint8_t{}) : pack(int8_t{}, int8_t{});
+}
+
 template <class Dot>
 void pack_rows_of(const IntegerPackArgs& p) {
-  using T = typename Dot::Packed;
-  const bool is_unsigned = p.matrix.storage == kUInt8;
-  if (sizeof(T) == 2) {
-    return is_unsigned ? pack_integer_rows<T, uint8_t>(p, Dot::kDepth)
-                       : pack_integer_rows<T, int8_t>(p, Dot::kDepth);
-  }
-  // The moved elements of the other sign than the stored ones, or the stored ones.
-  if (is_unsigned == (p.offset == 0)) {
-    return is_unsigned ? pack_integer_rows<uint8_t, uint8_t>(p, Dot::kDepth)
-                       : pack_integer_rows<uint8_t, int8_t>(p, Dot::kDepth);
-  }
-  return is_unsigned ? pack_integer_rows<int8_t, uint8_t>(p, Dot::kDepth)
-                     : pack_integer_rows<int8_t, int8_t>(p, Dot::kDepth);
+  using Left = typename Dot::Left;
+  with_types(p, [&](auto to, auto from) {
+    using S = decltype(from);
+    if constexpr (sizeof(Left) == 2) {
+      pack_integer_rows<Left, S>(p, Dot::kDepth);
+    } else {
+      pack_integer_rows<decltype(to), S>(p, Dot::kDepth);
+    }
+  });
 }
 
 template <class Dot>
 void pack_columns_of(const IntegerPackArgs& p) {
-  using T = typename Dot::Packed;
-  const bool is_unsigned = p.matrix.storage == kUInt8;
-  if (sizeof(T) == 2) {
-    return is_unsigned ? pack_integer_columns<T, uint8_t>(p, Dot::kDepth)
-                       : pack_integer_columns<T, int8_t>(p, Dot::kDepth);
-  }
-  if (is_unsigned == (p.offset == 0)) {
-    return is_unsigned ? pack_integer_columns<uint8_t, uint8_t>(p, Dot::kDepth)
-                       : pack_integer_columns<uint8_t, int8_t>(p, Dot::kDepth);
-  }
-  return is_unsigned ? pack_integer_columns<int8_t, uint8_t>(p, Dot::kDepth)
-                     : pack_integer_columns<int8_t, int8_t>(p, Dot::kDepth);
+  with_types(p, [&](auto to, auto from) {
+    constexpr int kGroup = 4 / sizeof(typename Dot::Left);
+    pack_integer_columns<kGroup, decltype(to), decltype(from)>(p, Dot::kDepth);
+  });
 }
 
-// C[MR, NV vectors] = A[MR, depth] · panel.
-template <class Dot, bool kLeftSigned, int MR, int NV>
-void integer_block(int64_t groups, const char* a, int64_t a_stride, const char* b, int32_t* c,
-                   int64_t c_stride) {
+// Two channels are words of 16 bits, four are bytes.
+template <int kGroup>
+void interleave_channels(const IntegerInterleaveArgs& p) {
+  constexpr int kBits = 32 / kGroup;
+  auto* out = static_cast<uint32_t*>(p.out);
+  const auto element = [&](int64_t g, int64_t j) {
+    const uint8_t byte = p.in[g * p.channel_stride + j * p.step] ^ p.flip;
+    return static_cast<uint32_t>(byte) << (kBits * g);
+  };
+  if (p.channels == kGroup && p.step == 1) {
+    const uint8_t* rows[kGroup];
+    for (int g = 0; g < kGroup; ++g) rows[g] = p.in + g * p.channel_stride;
+    RF_INDEPENDENT
+    for (int64_t j = 0; j < p.count; ++j) {
+      uint32_t word = 0;
+#pragma GCC unroll 4
+      for (int g = 0; g < kGroup; ++g)
+        word |= static_cast<uint32_t>(static_cast<uint8_t>(rows[g][j] ^ p.flip)) << (kBits * g);
+      out[j] = word;
+    }
+  } else {
+    for (int64_t j = 0; j < p.count; ++j) {
+      uint32_t word = 0;
+      for (int64_t g = 0; g < p.channels; ++g) word |= element(g, j);
+      out[j] = word;
+    }
+  }
+  if (!p.sums) return;
+  RF_INDEPENDENT
+  for (int64_t j = 0; j < p.count; ++j) {
+    uint32_t sum = 0;
+#pragma GCC unroll 4
+    for (int g = 0; g < kGroup; ++g) sum += static_cast<uint8_t>(out[j] >> (kBits * g));
+    p.sums[j] = static_cast<int32_t>(static_cast<uint32_t>(p.sums[j]) + sum);
+  }
+}
+
+// C[MR, NV vectors] = A[MR, depth] · panel, or, with `offsets`, columns of IntegerMultiplyArgs::b.
+template <class Dot, bool kLeftSigned, bool kOffsets, int MR, int NV>
+void integer_block(int64_t groups, const char* a, int64_t a_stride, const char* panel,
+                   const int64_t* offsets, int32_t* c, int64_t c_stride) {
+  constexpr int kGroup = 4 / sizeof(typename Dot::Left);
   using V = Vector<int32_t>;
   V sum[MR][NV] = {};
   for (int64_t p = 0; p < groups; ++p) {
+    const char* b = panel + (kOffsets ? offsets[p] : p * (kGroup * kIntegerPanel));
     V right[NV];
 #pragma GCC unroll 16
     for (int j = 0; j < NV; ++j)
-      right[j] = load_vector(reinterpret_cast<const int32_t*>(b) + j * kIntegers);
+      right[j] = kOffsets ? load_vector(reinterpret_cast<const int32_t*>(b) + j * kIntegers)
+                          : Dot::template load<kLeftSigned>(b + j * kIntegers * kGroup);
 #pragma GCC unroll 16
     for (int i = 0; i < MR; ++i) {
       int32_t group;
@@ -183,7 +223,6 @@ void integer_block(int64_t groups, const char* a, int64_t a_stride, const char* 
         sum[i][j] = Dot::template add<kLeftSigned>(sum[i][j], left, right[j]);
     }
     a += 4;
-    b += 4 * kIntegerPanel;
   }
 #pragma GCC unroll 16
   for (int i = 0; i < MR; ++i)
@@ -191,35 +230,75 @@ void integer_block(int64_t groups, const char* a, int64_t a_stride, const char* 
     for (int j = 0; j < NV; ++j) store_vector(c + i * c_stride + j * kIntegers, sum[i][j]);
 }
 
-using IntegerBlockFn = void (*)(int64_t, const char*, int64_t, const char*, int32_t*, int64_t);
-
-template <class Dot, bool kLeftSigned, int NV, int MR = kBlockRows>
-IntegerBlockFn integer_block_of(int64_t rows) {
-  if constexpr (MR > 1) {
-    if (rows < MR) return integer_block_of<Dot, kLeftSigned, NV, MR - 1>(rows);
+// One row by kRowPanels panels, which share the loads of the row.
+constexpr int kRowPanels = 4;
+template <class Dot, bool kLeftSigned>
+void integer_row(int64_t groups, const char* a, const char* b, int32_t* c) {
+  constexpr int kGroup = 4 / sizeof(typename Dot::Left);
+  using V = Vector<int32_t>;
+  const int64_t panel = groups * kGroup * kIntegerPanel;
+  V sum[kRowPanels][kBlockVectors] = {};
+  for (int64_t p = 0; p < groups; ++p, a += 4, b += kGroup * kIntegerPanel) {
+    int32_t group;
+    __builtin_memcpy(&group, a, sizeof(group));
+    const V left = group - V{};
+#pragma GCC unroll 16
+    for (int i = 0; i < kRowPanels; ++i)
+#pragma GCC unroll 16
+      for (int j = 0; j < kBlockVectors; ++j)
+        sum[i][j] = Dot::template add<kLeftSigned>(
+            sum[i][j], left,
+            Dot::template load<kLeftSigned>(b + i * panel + j * kIntegers * kGroup));
   }
-  return integer_block<Dot, kLeftSigned, MR, NV>;
+#pragma GCC unroll 16
+  for (int i = 0; i < kRowPanels; ++i)
+#pragma GCC unroll 16
+    for (int j = 0; j < kBlockVectors; ++j)
+      store_vector(c + i * kIntegerPanel + j * kIntegers, sum[i][j]);
 }
 
-template <class Dot, bool kLeftSigned>
+using IntegerBlockFn = void (*)(int64_t, const char*, int64_t, const char*, const int64_t*,
+                                int32_t*, int64_t);
+
+template <class Dot, bool kLeftSigned, bool kOffsets, int NV, int MR = kBlockRows>
+IntegerBlockFn integer_block_of(int64_t rows) {
+  if constexpr (MR > 1) {
+    if (rows < MR) return integer_block_of<Dot, kLeftSigned, kOffsets, NV, MR - 1>(rows);
+  }
+  return integer_block<Dot, kLeftSigned, kOffsets, MR, NV>;
+}
+
+template <class Dot, bool kLeftSigned, bool kOffsets>
 void multiply_signed(const IntegerMultiplyArgs& g) {
-  constexpr int64_t kBytes = sizeof(typename Dot::Packed);
-  const int64_t groups = g.depth * kBytes / 4;
+  constexpr int64_t kGroup = 4 / sizeof(typename Dot::Left);
   const char* b = static_cast<const char*>(g.b);
-  for (int64_t j = 0; j < g.n; j += kIntegerPanel, b += 4 * groups * kIntegerPanel) {
+  const int64_t step = kIntegerPanel * (kOffsets ? 4 : g.depth);
+  int64_t j = 0;
+  if (!kOffsets && g.m == 1) {
+    for (; j + kRowPanels * kIntegerPanel <= g.n; j += kRowPanels * kIntegerPanel) {
+      integer_row<Dot, kLeftSigned>(g.depth / kGroup, static_cast<const char*>(g.a), b, g.c + j);
+      b += kRowPanels * step;
+    }
+  }
+  for (; j < g.n; j += kIntegerPanel, b += step) {
     const bool two = g.n - j > kIntegers;
     for (int64_t i = 0; i < g.m; i += kBlockRows) {
-      const IntegerBlockFn block = two ? integer_block_of<Dot, kLeftSigned, 2>(g.m - i)
-                                       : integer_block_of<Dot, kLeftSigned, 1>(g.m - i);
-      block(groups, static_cast<const char*>(g.a) + i * g.a_stride, g.a_stride, b,
-            g.c + i * g.c_stride + j, g.c_stride);
+      const IntegerBlockFn block = two ? integer_block_of<Dot, kLeftSigned, kOffsets, 2>(g.m - i)
+                                       : integer_block_of<Dot, kLeftSigned, kOffsets, 1>(g.m - i);
+      block(g.depth / kGroup, static_cast<const char*>(g.a) + i * g.a_stride, g.a_stride, b,
+            g.group_offsets, g.c + i * g.c_stride + j, g.c_stride);
     }
   }
 }
 
 template <class Dot>
 void multiply_integers(const IntegerMultiplyArgs& g) {
-  return g.left_signed ? multiply_signed<Dot, true>(g) : multiply_signed<Dot, false>(g);
+  if (g.group_offsets) {
+    return g.left_signed ? multiply_signed<Dot, true, true>(g)
+                         : multiply_signed<Dot, false, true>(g);
+  }
+  return g.left_signed ? multiply_signed<Dot, true, false>(g)
+                       : multiply_signed<Dot, false, false>(g);
 }
 
 }  // namespace

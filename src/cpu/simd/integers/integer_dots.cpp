@@ -27,8 +27,13 @@ namespace redfuser::cpu::RF_ISA {
 namespace {
 
 struct ByteDot {
-  using Packed = uint8_t;
+  using Left = uint8_t;
   static constexpr int64_t kDepth = 4;
+
+  template <bool kLeftSigned>
+  static RF_INLINE Vector<int32_t> load(const char* panel) {
+    return load_vector(reinterpret_cast<const int32_t*>(panel));
+  }
 
   // The instruction's second operand is unsigned, its third signed.
   template <bool kLeftSigned>
@@ -45,6 +50,7 @@ struct ByteDot {
 
 void multiply_bytes(const IntegerMultiplyArgs& g) { multiply_integers<ByteDot>(g); }
 void pack_byte_rows(const IntegerPackArgs& p) { pack_rows_of<ByteDot>(p); }
+void interleave_bytes(const IntegerInterleaveArgs& p) { interleave_channels<4>(p); }
 void pack_byte_columns(const IntegerPackArgs& p) { pack_columns_of<ByteDot>(p); }
 
 }  // namespace
@@ -71,7 +77,8 @@ bool has_dots() {
 
 constexpr IntegerKernels kKernels = {RF_ISA_NAME " vpdpbusd", has_dots,       1,
                                      ByteDot::kDepth,         kIntegerPanel,  pack_byte_rows,
-                                     pack_byte_columns,       multiply_bytes, quantize_integers};
+                                     pack_byte_columns,       multiply_bytes, quantize_integers,
+                                     interleave_bytes};
 
 }  // namespace
 

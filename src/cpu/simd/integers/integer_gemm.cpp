@@ -1,6 +1,9 @@
 // Integer products by sums of pairs of 16-bit products (pmaddwd), which every x86 has, and the list
 // of the kernels of an instruction set. Two products of 9-bit numbers cannot overflow; the products
-// of bytes in pairs (pmaddubsw) saturate and are not used.
+// of bytes in pairs (pmaddubsw) saturate and are not used. The panels stay bytes until they are
+// loaded: few rows take as long as the panels' way from memory.
+#include <type_traits>
+
 #include "cpu/simd/integers/integer_gemm.h"
 #include "cpu/simd/isa.h"
 #if defined(__x86_64__)
@@ -13,8 +16,17 @@ namespace redfuser::cpu::RF_ISA {
 namespace {
 
 struct PairDot {
-  using Packed = int16_t;
+  using Left = int16_t;
   static constexpr int64_t kDepth = 2;
+
+  template <bool kLeftSigned>
+  static RF_INLINE Vector<int32_t> load(const char* panel) {
+    using Byte = std::conditional_t<kLeftSigned, uint8_t, int8_t>;
+    typedef Byte Bytes __attribute__((vector_size(RF_VECTOR_BYTES / 2)));
+    Bytes bytes;
+    __builtin_memcpy(&bytes, panel, sizeof(bytes));
+    return (Vector<int32_t>)__builtin_convertvector(bytes, Vector<int16_t>);
+  }
 
   template <bool kLeftSigned>
   static RF_INLINE Vector<int32_t> add(Vector<int32_t> sum, Vector<int32_t> left,
@@ -82,7 +94,8 @@ constexpr IntegerKernels kPairKernels = {RF_ISA_NAME " pmaddwd",
                                          pack_rows_of<PairDot>,
                                          pack_columns_of<PairDot>,
                                          multiply_integers<PairDot>,
-                                         quantize_integers};
+                                         quantize_integers,
+                                         interleave_channels<2>};
 
 }  // namespace
 
@@ -104,7 +117,6 @@ void quantize_integers(const IntegerQuantizeArgs& args) {
 
 void add_integer_gemm(KernelTable& table) {
   table.finish_i32 = finish_integers<int32_t>;
-  table.finish_i64 = finish_integers<int64_t>;
   table.finish_f32 = finish_integers<float>;
   table.quantize_f32 = quantize_floats;
   table.add_scaled_i32 = add_scaled;

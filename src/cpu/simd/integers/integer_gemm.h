@@ -32,6 +32,20 @@ struct IntegerMultiplyArgs {
   int32_t* c = nullptr;     // row-major
   int64_t c_stride = 0;
   bool left_signed = false;  // the left factor is the signed one
+  // Null where b has panels. Otherwise `interleave` made b: column j of group g of the depth is the
+  // word of 4 bytes at b + group_offsets[g] + 4 · j. A panel's columns beyond the last may be read.
+  const int64_t* group_offsets = nullptr;
+};
+
+// The unsigned elements of up to a group of channels side by side in words of 4 bytes: word j has
+// channel 0's element in[j · step], then channel 1's at in[channel_stride + j · step], ... and 0
+// for channels beyond `channels`.
+struct IntegerInterleaveArgs {
+  const uint8_t* in = nullptr;
+  int64_t channel_stride = 0, channels = 0, step = 1, count = 0;
+  uint8_t flip = 0;  // applied to all elements of the channels by exclusive or
+  void* out = nullptr;
+  int32_t* sums = nullptr;  // where present, += the unsigned elements of every j
 };
 
 // out[j] = saturate(round((c[j] + bias) · scale) + zero) as 8-bit integers between `low` and
@@ -45,26 +59,36 @@ struct IntegerQuantizeArgs {
 };
 
 // The kernels of one kind of dot product. Packed rows of the left factor are contiguous. The right
-// factor is packed in panels of `columns`, each [depth / group][columns][group] with a group of 4
-// bytes. Both are padded with zeros to a depth that `depth_multiple` divides, the panels also to
-// whole columns.
+// factor is packed in panels of `columns`, each of bytes [depth / group][columns][group], where a
+// group of a row has 4 bytes. Both are padded with zeros to a depth that `depth_multiple` divides,
+// the panels also to whole columns.
 struct IntegerKernels {
   const char* name;
-  bool (*runs)();         // on this machine
-  int64_t element_bytes;  // 1; or 2, whose factors keep their sign and need no offset
+  bool (*runs)();      // on this machine
+  int64_t left_bytes;  // of a packed element: 1; or 2, which keeps its sign and needs no offset
   int64_t depth_multiple, columns;
   void (*pack_rows)(const IntegerPackArgs&);
   void (*pack_columns)(const IntegerPackArgs&);
   void (*multiply)(const IntegerMultiplyArgs&);
   void (*quantize)(const IntegerQuantizeArgs&);
+  void (*interleave)(const IntegerInterleaveArgs&);  // null: factors are multiplied as panels only
 
   int64_t packed_depth(int64_t depth) const {
     return (depth + depth_multiple - 1) / depth_multiple * depth_multiple;
   }
   int64_t packed_columns(int64_t count) const { return (count + columns - 1) / columns * columns; }
-  // To be added to elements that are signed or not, of a factor that is to be signed or not.
-  int64_t offset(bool is_signed, bool to_be_signed) const {
-    return element_bytes == 2 || is_signed == to_be_signed ? 0 : to_be_signed ? -128 : 128;
+  int64_t group() const { return 4 / left_bytes; }  // elements
+  // To be added to the elements of a factor, signed or not, that is to be signed or not.
+  int64_t left_offset(bool is_signed, bool to_be_signed) const {
+    return left_bytes == 2 ? 0 : right_offset(is_signed, to_be_signed);
+  }
+  int64_t right_offset(bool is_signed, bool to_be_signed) const {
+    return is_signed == to_be_signed ? 0 : to_be_signed ? -128 : 128;
+  }
+  // Of a packed row of the left factor, and of packed columns of the right one.
+  int64_t row_bytes(int64_t depth) const { return packed_depth(depth) * left_bytes; }
+  int64_t panel_bytes(int64_t count, int64_t depth) const {
+    return packed_columns(count) * packed_depth(depth);
   }
 };
 

@@ -21,7 +21,7 @@ namespace redfuser::cpu::RF_ISA {
 namespace {
 
 struct TileDot {
-  using Packed = uint8_t;
+  using Left = uint8_t;
   static constexpr int64_t kDepth = 64;
 };
 constexpr int64_t kTileRows = 16, kTileColumns = 16, kFewRows = 6;
@@ -137,9 +137,16 @@ bool has_tiles() {
          syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
-constexpr IntegerKernels kKernels = {RF_ISA_NAME " tdpbusd", has_tiles,      1,
-                                     TileDot::kDepth,        kIntegerPanel,  pack_tile_rows,
-                                     pack_tile_columns,      multiply_tiles, quantize_integers};
+constexpr IntegerKernels kKernels = {RF_ISA_NAME " tdpbusd",
+                                     has_tiles,
+                                     1,
+                                     TileDot::kDepth,
+                                     kIntegerPanel,
+                                     pack_tile_rows,
+                                     pack_tile_columns,
+                                     multiply_tiles,
+                                     quantize_integers,
+                                     nullptr};
 
 }  // namespace
 

@@ -1,8 +1,8 @@
 // The largest magnitude of a tensor's elements, which bounds what masks hide.
 #pragma once
 
+#include "cpu/estimate/program_time.h"
 #include "cpu/step.h"
-#include "select/cpu_machine.h"
 
 namespace redfuser::cpu {
 
@@ -10,6 +10,6 @@ namespace redfuser::cpu {
 double largest_magnitude(ThreadPool& pool, const Tensor& tensor);
 
 // Microseconds that it takes one thread.
-double magnitude_time(double elements, const select::CpuMachine& machine = select::kCpu);
+double magnitude_time(double elements, const select::CpuMachine& machine = this_machine());
 
 }  // namespace redfuser::cpu

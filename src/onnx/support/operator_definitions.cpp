@@ -1,4 +1,4 @@
-#include "onnx/import/operator_definitions.h"
+#include "onnx/support/operator_definitions.h"
 
 #include <onnx/defs/schema.h>
 

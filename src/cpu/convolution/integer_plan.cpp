@@ -1,0 +1,73 @@
+#include "cpu/convolution/integer_plan.h"
+
+#include <algorithm>
+#include <new>
+
+#include "cpu/convolution/convolution_plan.h"
+#include "cpu/estimate/program_time.h"
+#include "cpu/opaque/image/integers/integer_products.h"
+#include "cpu/steps/step_kernel.h"
+
+namespace redfuser::cpu {
+namespace {
+
+constexpr const char* kIntegers = "integers";
+constexpr int64_t kFilters = 48, kPositions = 1024;  // of a tile of the epilogue
+
+class IntegerConvolutionPlan final : public StepPlan {
+ public:
+  explicit IntegerConvolutionPlan(const StepForm& form)
+      : form_(convolution_of(form)),
+        store_(form.panels),
+        epilogue_(form, form_.dtype, std::clamp<int64_t>(form_.shape.filters, 1, kFilters),
+                  std::clamp<int64_t>(count_of(form_.shape.window.output), 1, kPositions)) {}
+
+  void run(RunContext& context) const override {
+    const ir::Node& node = context.graph.nodes[static_cast<size_t>(form_.node)];
+    const OpaqueCall call(context, node, store_->prepared());
+    allocate(context, epilogue_.value());
+    EpilogueSums sums(epilogue_, context);
+    if (form_.empty()) return;
+    try {
+      convolve_bytes(call, form_.shape, 0, 2, 1, 3, sums);
+    } catch (const std::bad_alloc&) {
+      call.fail("out of memory");
+    }
+  }
+
+ private:
+  const ConvolutionForm form_;
+  const std::shared_ptr<PanelStore> store_;
+  const ConvolutionEpilogue epilogue_;
+};
+
+select::FamilyAnswer offer_integers(StepForm& form) {
+  const ConvolutionForm c = convolution_of(form);
+  if (c.empty()) return {{{{kIntegers, {}}, 0}}, ""};
+  const select::CpuMachine& machine = this_machine();
+  const auto positions = static_cast<double>(count_of(c.shape.window.output));
+  const auto taps = static_cast<double>(c.taps()), filters = static_cast<double>(c.filters());
+  const double each = positions * taps * (filters / machine.dot_rate + 1 / machine.pack_rate) +
+                      positions * filters * (c.epilogue_time + 1 / machine.convert_rate);
+  const auto images = static_cast<double>(c.shape.batch * c.shape.groups);
+  return {{{{kIntegers, {}},
+            step_time(TaskTime{each, 0}, images, form.threads, c.output_bytes()).time}},
+          ""};
+}
+
+std::shared_ptr<const StepPlan> emit_integers(StepForm& form, const select::KernelConfig&) {
+  return std::make_shared<IntegerConvolutionPlan>(form);
+}
+
+constexpr Family kFamilies[] = {{kIntegers, offer_integers, emit_integers}};
+
+}  // namespace
+
+std::span<const Family> integer_convolution_families(const ir::Graph& graph,
+                                                     const fuse::OpaqueStep& step) {
+  const ir::Node& node = graph.nodes[static_cast<size_t>(step.node)];
+  const bool ours = node.op == "ConvInteger" && (node.domain.empty() || node.domain == "ai.onnx");
+  return ours && step.epilogue ? std::span<const Family>(kFamilies) : std::span<const Family>();
+}
+
+}  // namespace redfuser::cpu

@@ -1,0 +1,286 @@
+#include "cpu/opaque/image/integers/integer_conv.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "cpu/machine/this_machine.h"
+#include "cpu/opaque/image/im2col.h"
+#include "cpu/opaque/image/integers/integer_lines.h"
+
+// The filters are the left and signed factor, the input the right one: in place, its channels
+// interleaved line by line, or as columns.
+namespace redfuser::cpu {
+namespace {
+
+constexpr int64_t kBytes = 1 << 18;     // of the input's part that a task multiplies
+constexpr int64_t kSumBytes = 1 << 17;  // of sums at once
+
+bool is_byte(DType dtype) { return dtype == DType::Int8 || dtype == DType::UInt8; }
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Groups as the kernels take them, unless filling up the last one is dear.
+ChannelGroups groups_of(const ConvShape& shape) {
+  ChannelGroups groups{shape.channels / shape.groups, count_of(shape.window.kernel), 1};
+  const IntegerKernels& kernels = integer_kernels();
+  const int64_t size = kernels.group();
+  const int64_t filled = ceil_div(groups.channels, size) * size;
+  if (kernels.interleave != nullptr && 4 * filled <= 5 * groups.channels) groups.size = size;
+  return groups;
+}
+
+class IntegerConvolution {
+ public:
+  IntegerConvolution(const OpaqueCall& call, const ConvShape& shape, int x, int x_zero, int w_zero,
+                     const PackedFilters& filters)
+      : s_(shape),
+        x_(call.tensor(x)),
+        packed_(filters),
+        groups_(groups_of(shape)),
+        depth_(groups_.depth()),
+        pool_(call.threads()) {
+    if (call.has_input(x_zero)) x_zero_ = call.integer_of(x_zero);
+    x_offset_ = kernels_.right_offset(x_.dtype() == DType::Int8, false);
+    std::vector<int64_t> zeros{0};
+    if (call.has_input(w_zero)) zeros = call.integers_of(w_zero);
+    for (int64_t f = 0; f < s_.filters; ++f) {
+      const int64_t zero = zeros[zeros.size() == 1 ? 0 : static_cast<size_t>(f)] + filters.offset();
+      filter_zeros_.push_back(static_cast<int32_t>(zero));
+      any_filter_zero_ |= zero != 0;
+    }
+    in_ = count_of(s_.window.input);
+    out_ = count_of(s_.window.output);
+    filters_ = s_.filters / s_.groups;
+    pointwise_ = is_pointwise(s_.window);
+    choose_strips();
+    if (!lines_) choose_blocks();
+    parts_ = std::clamp<int64_t>(pool_.size() / (s_.batch * s_.groups * ceil_div(out_, block_)), 1,
+                                 std::max<int64_t>(1, filters_ / 16));
+    stride_ = kernels_.packed_columns(lines_ ? block_ / width_ * lines_->pitch() : block_) + 16;
+    chunk_ = std::clamp<int64_t>(kSumBytes / (4 * stride_) / 48 * 48, 48,
+                                 std::max<int64_t>(filters_, 48));
+    x_zeros_.assign(static_cast<size_t>(block_), static_cast<int32_t>(x_zero_ + x_offset_));
+  }
+
+  void run(SumsTarget& target) {
+    std::vector<Scratch> scratches(static_cast<size_t>(pool_.size()));
+    const int64_t across = ceil_div(out_, block_);
+    pool_.parallel_for(s_.batch * s_.groups * across * parts_, [&](int64_t task, int worker) {
+      const int64_t part = task % parts_, image = task / parts_ / across;
+      Scratch& space = scratches[static_cast<size_t>(worker)];
+      if (!space.sums) allocate(space);
+      Block block{image, task / parts_ % across * block_, 0, worker};
+      block.count = std::min(block_, out_ - block.begin);
+      lines_ ? fill_lines(space, block) : fill_columns(space, block);
+      const int64_t first = filters_ * part / parts_, last = filters_ * (part + 1) / parts_;
+      for (int64_t f = first; f < last; f += chunk_) {
+        multiply(space, block, f, std::min(chunk_, last - f), target);
+      }
+    });
+  }
+
+ private:
+  struct Scratch {
+    ScratchArray<uint8_t> columns, right;
+    ScratchArray<int32_t> sums, planes, terms;
+  };
+  // Output positions [begin, begin + count) of an image, which is a group of a batch entry.
+  struct Block {
+    int64_t image, begin, count;
+    int worker;
+  };
+
+  int64_t most_tasks() const {
+    const int64_t images = s_.batch * s_.groups;
+    return ceil_div(2 * pool_.size(), images);
+  }
+
+  // Strips of lines whose input stays in the second-level cache, yet several for every thread,
+  // where the products of padding take less time than columns do.
+  void choose_strips() {
+    const Window& w = s_.window;
+    if (groups_.size != kernels_.group()) return;
+    if (kernels_.interleave == nullptr || w.input[0] * w.kernel[0] * w.output[0] != 1) return;
+    if (w.pad_begin[0] != 0) return;
+    const int64_t pitch = InterleavedLines::pitch(w), height = w.output[1];
+    const int64_t line = groups_.count() * w.stride[1] * w.stride[2] * pitch;
+    const int64_t halo = (w.kernel[1] - 1) * w.dilation[1] / w.stride[1];
+    int64_t lines = std::clamp<int64_t>(kBytes / (4 * line) - halo, 1, height);
+    lines = std::min(lines, ceil_div(height, most_tasks()));
+    if ((lines + halo) * line > kBytes) return;
+    const select::CpuMachine& machine = this_machine();
+    const auto elements = static_cast<double>(depth_ * out_);
+    const double padded =
+        static_cast<double>(pitch - w.output[2]) / static_cast<double>(w.output[2]);
+    const double filled =
+        static_cast<double>(ceil_div(height, lines) * (lines + halo) * line * groups_.size);
+    const double products = padded * elements * static_cast<double>(filters_) / machine.dot_rate;
+    const double columns =
+        elements / machine.pack_rate + (pointwise_ ? 0 : elements / machine.columns_rate);
+    if (products + filled / machine.pack_rate > columns) return;
+    width_ = w.output[2];
+    block_ = lines * width_;
+    lines_.emplace(w, groups_, lines);
+  }
+
+  void choose_blocks() {
+    const int64_t panel = kernels_.columns;
+    const auto panels = [&](int64_t positions) {
+      return std::max<int64_t>(1, ceil_div(positions, panel)) * panel;
+    };
+    block_ = std::clamp<int64_t>(kBytes / depth_ / panel * panel, 2 * panel, 4096);
+    block_ = std::min(block_, panels(ceil_div(out_, most_tasks())));
+  }
+
+  void allocate(Scratch& space) const {
+    const int64_t positions = stride_;
+    if (lines_) {
+      space.right = scratch<uint8_t>(lines_->bytes());
+      if (any_filter_zero_) space.planes = scratch<int32_t>(lines_->plane_elements());
+    } else {
+      if (!pointwise_) {
+        space.columns = scratch<uint8_t>(depth_ * block_);
+        // Of channels that fill up the last group, 0 after the move.
+        std::fill_n(space.columns.get(), depth_ * block_, static_cast<uint8_t>(-x_offset_));
+      }
+      space.right = scratch<uint8_t>(kernels_.panel_bytes(block_, depth_));
+    }
+    space.sums = scratch<int32_t>(std::min(chunk_, filters_) * stride_);
+    space.terms = scratch<int32_t>(positions);
+  }
+
+  const uint8_t* planes(int64_t image) const {
+    return static_cast<const uint8_t*>(x_.data()) + image * groups_.channels * in_;
+  }
+
+  void fill_lines(Scratch& space, const Block& block) const {
+    lines_->fill(planes(block.image), block.begin / width_, block.count / width_,
+                 static_cast<uint8_t>(x_zero_), static_cast<uint8_t>(x_offset_), space.right.get(),
+                 space.planes.get(), space.terms.get());
+    center_terms(space, positions(block));
+  }
+
+  void fill_columns(Scratch& space, const Block& block) const {
+    IntegerPackArgs args;
+    args.matrix = {planes(block.image) + block.begin,
+                   static_cast<uint8_t>(x_.dtype()),
+                   in_,
+                   1,
+                   nullptr,
+                   nullptr};
+    if (!pointwise_) {
+      for (int64_t channel = 0; channel < groups_.channels; ++channel) {
+        gather_columns(s_.window, planes(block.image) + channel * in_, block.begin,
+                       block.begin + block.count,
+                       space.columns.get() + groups_.first(channel) * block_, groups_.size * block_,
+                       static_cast<uint8_t>(x_zero_));
+      }
+      args.matrix.data = space.columns.get();
+      args.matrix.row_stride = block_;
+    }
+    args.count = block.count;
+    args.depth = pointwise_ ? groups_.channels : depth_;
+    args.offset = x_offset_;
+    args.out = space.right.get();
+    args.sums = any_filter_zero_ ? space.terms.get() : nullptr;
+    kernels_.pack_columns(args);
+    center_terms(space, block.count);
+  }
+
+  // The terms become those of IntegerFinishArgs.
+  void center_terms(const Scratch& space, int64_t count) const {
+    if (!any_filter_zero_) return;
+    const auto whole = static_cast<uint32_t>(groups_.channels * groups_.taps) *
+                       static_cast<uint32_t>(x_zero_ + x_offset_);
+    for (int64_t p = 0; p < count; ++p) {
+      int32_t& term = space.terms.get()[p];
+      term = static_cast<int32_t>(static_cast<uint32_t>(term) - whole);
+    }
+  }
+
+  // With those of the padding between lines.
+  int64_t positions(const Block& block) const {
+    return lines_ ? (block.count / width_ - 1) * lines_->pitch() + width_ : block.count;
+  }
+
+  // Filters [first, first + count) of the image's group.
+  void multiply(const Scratch& space, const Block& block, int64_t first, int64_t count,
+                SumsTarget& target) const {
+    const int64_t filter = block.image % s_.groups * filters_ + first;
+    IntegerMultiplyArgs g;
+    g.m = count;
+    g.n = positions(block);
+    g.depth = kernels_.packed_depth(depth_);
+    g.a = packed_.row(filter);
+    g.a_stride = kernels_.row_bytes(depth_);
+    g.b = space.right.get();
+    if (lines_) g.group_offsets = lines_->offsets().data();
+    g.c = space.sums.get();
+    g.c_stride = stride_;
+    g.left_signed = true;
+    kernels_.multiply(g);
+    const SumsTarget::Block to{block.image / s_.groups, filter, block.begin, count, block.count};
+    const SumsTarget::Place place = target.place(block.worker, to);
+    const bool one_line = !lines_ || lines_->pitch() == width_;
+    const int64_t width = one_line ? block.count : width_;
+    const int64_t pitch = one_line ? block.count : lines_->pitch();
+    for (int64_t line = 0; line * width < block.count; ++line) {
+      IntegerFinishArgs f;
+      f.rows = count;
+      f.columns = width;
+      f.c = g.c + line * pitch;
+      f.c_stride = stride_;
+      if (any_filter_zero_) {
+        f.row_zeros = filter_zeros_.data() + filter;
+        f.column_terms = space.terms.get() + line * pitch;
+      }
+      if (x_zeros_[0] != 0) {
+        f.row_sums = packed_.sums(filter);
+        f.column_zeros = x_zeros_.data();
+      }
+      f.out = static_cast<int32_t*>(place.data) + line * width;
+      f.out_stride = place.stride;
+      kernels().finish_i32(f);
+    }
+    target.done(block.worker, to, place);
+  }
+
+  const IntegerKernels& kernels_ = integer_kernels();
+  const ConvShape& s_;
+  const Tensor& x_;
+  const PackedFilters& packed_;
+  const ChannelGroups groups_;
+  const int64_t depth_;
+  ThreadPool& pool_;
+  int64_t x_zero_ = 0, x_offset_ = 0;
+  std::vector<int32_t> filter_zeros_, x_zeros_;
+  bool any_filter_zero_ = false, pointwise_ = false;
+  int64_t in_ = 1, out_ = 1, filters_ = 1;
+  int64_t block_ = 1, width_ = 1, parts_ = 1, stride_ = 1, chunk_ = 1;
+  std::optional<InterleavedLines> lines_;  // absent: columns
+};
+
+}  // namespace
+
+bool convolve_integers(const OpaqueCall& call, const ConvShape& shape, int x, int x_zero, int w,
+                       int w_zero, SumsTarget& target) {
+  const bool one_zero = !call.has_input(x_zero) || call.tensor(x_zero).size() == 1;
+  const bool fits = !call.has_input(w_zero) || call.tensor(w_zero).size() == 1 ||
+                    call.tensor(w_zero).size() == shape.filters;
+  if (!is_byte(call.tensor(x).dtype()) || !is_byte(call.tensor(w).dtype())) return false;
+  if (!one_zero || !fits || shape.groups == shape.channels) return false;
+  if (shape.batch * shape.filters * count_of(shape.window.output) == 0) return true;
+  if (call.tensor(w).size() == 0) return false;
+  const auto pack = [&] { return PackedFilters(call.tensor(w), groups_of(shape)); };
+  const auto run = [&](const PackedFilters& filters) {
+    IntegerConvolution(call, shape, x, x_zero, w_zero, filters).run(target);
+  };
+  if (call.is_constant(w)) {
+    run(call.prepared<PackedFilters>(pack));
+  } else {
+    run(pack());
+  }
+  return true;
+}
+
+}  // namespace redfuser::cpu

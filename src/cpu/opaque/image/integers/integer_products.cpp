@@ -1,0 +1,174 @@
+#include "cpu/opaque/image/integers/integer_products.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/dispatch.h"
+#include "base/error.h"
+#include "cpu/opaque/image/integers/integer_conv.h"
+#include "cpu/opaque/opaque_kernels.h"
+#include "cpu/simd/integers/integer_gemm.h"
+
+// Products that the integer kernels do not take run in floats, which hold their sums exactly.
+namespace redfuser::cpu {
+namespace {
+
+// Input `input`, which is per tensor or has `count` elements.
+ChargedVector<double> parameters_of(const OpaqueCall& call, int input, int64_t count) {
+  const int64_t given = call.tensor(input).size();
+  if (given != 1 && given != count) {
+    call.fail(fmt::format("input {} is {}, not one number or {}", input,
+                          describe(call.tensor(input)), count));
+  }
+  return call.reals_of(input);
+}
+
+// The element of a per-tensor or per-axis parameter.
+double parameter(const ChargedVector<double>& values, int64_t index) {
+  return values.size() == 1 ? values[0] : values[static_cast<size_t>(index)];
+}
+
+// Input `input` as floats T with the zero point of input `zero_point` (which may be absent)
+// subtracted; a zero point of several elements runs along `axis`.
+template <typename T>
+Tensor centered(const OpaqueCall& call, int input, int zero_point, int axis) {
+  const Tensor& x = call.tensor(input);
+  ChargedVector<double> zeros{0};
+  if (call.has_input(zero_point)) zeros = call.reals_of(zero_point);
+  AxisView view = around_axis(x.dims(), axis);
+  if (zeros.size() != 1 && static_cast<int64_t>(zeros.size()) != view.size) {
+    call.fail(fmt::format("zero point {} does not fit {}", describe(call.tensor(zero_point)),
+                          describe(x)));
+  }
+  Tensor result(sizeof(T) == 4 ? DType::Float32 : DType::Float64, x.dims());
+  T* target = result.as<T>();
+  dispatch(x.dtype(), [&](auto tag) {
+    using Stored = typename decltype(tag)::type;
+    for (int64_t i = 0; i < x.size(); i += view.inner) {
+      const T zero = static_cast<T>(parameter(zeros, i / view.inner % view.size));
+      for (int64_t j = i; j < i + view.inner; ++j)
+        target[j] = static_cast<T>(x.as<Stored>()[j]) - zero;
+    }
+  });
+  return result;
+}
+
+// Σ (x − x_zero) · (w − w_zero) to `target`, by floats T that hold the sums.
+template <typename T>
+void convolve_centered(const OpaqueCall& call, const ConvShape& shape, int x, int x_zero, int w,
+                       int w_zero, SumsTarget& target) {
+  const Tensor input = centered<T>(call, x, x_zero, 1), weights = centered<T>(call, w, w_zero, 0);
+  Tensor sums(input.dtype(), shape.window.dims(shape.batch, shape.filters, shape.window.output));
+  const int64_t pixels = count_of(shape.window.output);
+  PlainSums plain(sums.mutable_data(), sizeof(T), shape.filters, pixels);
+  convolve<T>(shape, input.as<T>(), weights.as<T>(), nullptr, plain, call.threads());
+  call.threads().parallel_for(shape.batch * shape.filters, [&](int64_t i, int worker) {
+    const SumsTarget::Block row{i / shape.filters, i % shape.filters, 0, 1, pixels};
+    const SumsTarget::Place place = target.place(worker, row);
+    const T* from = sums.as<T>() + i * pixels;
+    auto* to = static_cast<int32_t*>(place.data);
+    for (int64_t j = 0; j < pixels; ++j) to[j] = static_cast<int32_t>(from[j]);
+    target.done(worker, row, place);
+  });
+}
+
+}  // namespace
+
+void convolve_bytes(const OpaqueCall& call, const ConvShape& shape, int x, int x_zero, int w,
+                    int w_zero, SumsTarget& target) {
+  if (convolve_integers(call, shape, x, x_zero, w, w_zero, target)) return;
+  // Sums of products of differences of bytes, below 2^16 each, up to 2^24.
+  const int64_t terms = call.dims(w)[0] == 0 ? 0 : call.tensor(w).size() / call.dims(w)[0];
+  const bool bytes = size_of(call.tensor(x).dtype()) == 1 && size_of(call.tensor(w).dtype()) == 1;
+  if (bytes && terms <= 256) {
+    convolve_centered<float>(call, shape, x, x_zero, w, w_zero, target);
+  } else {
+    convolve_centered<double>(call, shape, x, x_zero, w, w_zero, target);
+  }
+}
+
+namespace {
+
+// Where sums become 8-bit integers: round(scale · (sum + bias)) + zero for each filter.
+class QuantizedSums final : public SumsTarget {
+ public:
+  // `each` has its count and pointers set for every row; scales are multiplied by `w_scale`.
+  QuantizedSums(Tensor& y, const ConvShape& shape, IntegerQuantizeArgs each,
+                ChargedVector<double> w_scale, std::vector<int64_t> bias, int workers)
+      : y_(static_cast<uint8_t*>(y.mutable_data())),
+        shape_(shape),
+        each_(each),
+        w_scale_(std::move(w_scale)),
+        bias_(std::move(bias)),
+        workers_(static_cast<size_t>(workers)) {}
+
+  Place place(int worker, const Block& block) override {
+    Sums& own = workers_[static_cast<size_t>(worker)];
+    const int64_t count = block.filters * block.positions;
+    if (count > own.count) own = {scratch<int32_t>(count), count};
+    return {own.data.get(), block.positions};
+  }
+
+  void done(int, const Block& block, const Place& place) override {
+    for (int64_t i = 0; i < block.filters; ++i) {
+      const int64_t filter = block.filter + i;
+      IntegerQuantizeArgs q = each_;
+      q.count = block.positions;
+      q.c = static_cast<const int32_t*>(place.data) + i * place.stride;
+      q.bias = static_cast<int32_t>(bias_[bias_.size() == 1 ? 0 : static_cast<size_t>(filter)]);
+      q.scale *= parameter(w_scale_, filter);
+      q.out = y_ + (block.batch * shape_.filters + filter) * count_of(shape_.window.output) +
+              block.position;
+      integer_kernels().quantize(q);
+    }
+  }
+
+ private:
+  struct Sums {
+    ScratchArray<int32_t> data;
+    int64_t count = 0;
+  };
+
+  uint8_t* y_;
+  const ConvShape& shape_;
+  IntegerQuantizeArgs each_;
+  ChargedVector<double> w_scale_;
+  std::vector<int64_t> bias_;
+  std::vector<Sums> workers_;
+};
+
+}  // namespace
+
+void run_conv_integer(OpaqueCall& call) {
+  const ConvShape shape = make_conv_shape(call, 0, 1);
+  const Size3& size = shape.window.output;
+  Tensor& y = call.allocate(0, shape.window.dims(shape.batch, shape.filters, size));
+  PlainSums sums(y.mutable_data(), sizeof(int32_t), shape.filters, count_of(size));
+  convolve_bytes(call, shape, 0, 2, 1, 3, sums);
+}
+
+void run_qlinear_conv(OpaqueCall& call) {
+  const ConvShape shape = make_conv_shape(call, 0, 3);
+  ChargedVector<double> w_scale = parameters_of(call, 4, shape.filters);
+  std::vector<int64_t> bias{0};
+  if (call.has_input(8)) {
+    parameters_of(call, 8, shape.filters);
+    bias = call.integers_of(8);
+  }
+  Tensor& y = call.allocate(0, shape.window.dims(shape.batch, shape.filters, shape.window.output));
+  if (y.dtype() != DType::Int8 && y.dtype() != DType::UInt8) {
+    call.fail("output is not of an 8-bit integer dtype");
+  }
+  IntegerQuantizeArgs each;
+  each.scale = call.real_of(1) / call.real_of(6);
+  each.zero = call.has_input(7) ? call.real_of(7) : 0;
+  each.low = y.dtype() == DType::Int8 ? -128 : 0;
+  each.high = each.low + 255;
+  QuantizedSums sums(y, shape, each, std::move(w_scale), std::move(bias), call.threads().size());
+  convolve_bytes(call, shape, 0, 2, 3, 5, sums);
+}
+
+}  // namespace redfuser::cpu

@@ -1,0 +1,245 @@
+// Chains of pointwise operations (ChainArgs). Compiled without contraction: every operation of a
+// chain rounds, as it does alone.
+#include "cpu/simd/gemm_pack.h"
+#include "cpu/simd/isa.h"
+
+namespace redfuser::cpu::RF_ISA {
+namespace {
+
+// Vectors of a result that are held together: steps are dispatched once for all of them.
+constexpr int kVectors = 8;
+
+// Operations with a vector (V) or a scalar (S), on the value v.
+enum class Code : uint8_t {
+  AddV,      // v + o
+  SubV,      // v − o
+  SubFromV,  // o − v
+  MulV,      // v · o
+  DivV,      // v / o
+  DivIntoV,  // o / v
+  MaxV,      // the greater; not a number if one of them is none
+  MaxOfV,    // the same: of equal ones v, not o
+  MinV,
+  MinOfV,
+  AddS,
+  SubFromS,
+  MulS,
+  DivS,
+  DivIntoS,
+  MaxS,  // of a scalar that is a number
+  MaxOfS,
+  MinS,
+  MinOfS,
+  ScaleS,  // v · o + second
+  ClampS,  // the lesser of `second` and the greater of o and v
+};
+
+template <class T>
+struct Step {
+  Code code;
+  T scalar, second;
+  const T* vector;
+};
+
+template <class T>
+struct Row {
+  const T* first;
+  Step<T> steps[kMostLinks];
+  int count = 0;
+};
+
+template <class T>
+Step<T> vector_step(ChainOp op, const T* from) {
+  constexpr Code kCodes[] = {Code::AddV,   Code::AddV, Code::SubV,     Code::SubFromV,
+                             Code::MulV,   Code::DivV, Code::DivIntoV, Code::MaxV,
+                             Code::MaxOfV, Code::MinV, Code::MinOfV};
+  return {kCodes[static_cast<int>(op)], T(0), T(0), from};
+}
+
+// v − o = v + (−o), −v = v · −1, and a bound that is not a number gives v + o.
+template <class T>
+Step<T> scalar_step(ChainOp op, T o) {
+  constexpr Code kCodes[] = {Code::MulS,   Code::AddS, Code::AddS,     Code::SubFromS,
+                             Code::MulS,   Code::DivS, Code::DivIntoS, Code::MaxS,
+                             Code::MaxOfS, Code::MinS, Code::MinOfS};
+  if (op == ChainOp::Neg) o = T(-1);
+  if (op == ChainOp::Sub) o = -o;
+  const bool bound = op >= ChainOp::Max;
+  return {bound && o != o ? Code::AddS : kCodes[static_cast<int>(op)], o, T(0), nullptr};
+}
+
+// The step and the next one as one step.
+template <class T>
+bool joins(Step<T>& step, const Step<T>& next) {
+  if (step.code == Code::MulS && next.code == Code::AddS) {
+    step.code = Code::ScaleS;
+  } else if (step.code == Code::MaxS && next.code == Code::MinS) {
+    step.code = Code::ClampS;
+  } else {
+    return false;
+  }
+  step.second = next.scalar;
+  return true;
+}
+
+template <class T>
+Row<T> row_of_chain(const ChainArgs& g, int64_t r) {
+  Row<T> row;
+  row.first = row_of<T>(g.first, r);
+  for (int i = 0; i < g.count; ++i) {
+    const ChainLink& link = g.links[i];
+    const bool scalar = link.op == ChainOp::Neg || !link.vector;
+    const T* from = link.op == ChainOp::Neg ? nullptr : row_of<T>(link.operand, r);
+    const Step<T> step = scalar ? scalar_step<T>(link.op, from == nullptr ? T(0) : *from)
+                                : vector_step<T>(link.op, from);
+    if (row.count > 0 && joins(row.steps[row.count - 1], step)) continue;
+    row.steps[row.count++] = step;
+  }
+  return row;
+}
+
+// NV whole vectors, or, for NV = 0, one with so many elements.
+template <class T, int NV>
+RF_INLINE Vector<T> load_columns(const T* from, int j, int64_t count) {
+  if constexpr (NV > 0) return load_vector(from + j * VectorOf<T>::kWidth);
+  Vector<T> v{};
+  copy_part(reinterpret_cast<T*>(&v), from, count);
+  return v;
+}
+
+template <class T, int NV, class Function>
+RF_INLINE void with_vector(Vector<T>* v, const T* from, int64_t count, Function function) {
+#pragma GCC unroll 8
+  for (int j = 0; j < (NV > 0 ? NV : 1); ++j) {
+    v[j] = function(v[j], load_columns<T, NV>(from, j, count));
+  }
+}
+
+template <class T, int NV, class Function>
+RF_INLINE void with_scalars(Vector<T>* v, const Step<T>& step, Function function) {
+  const Vector<T> o = step.scalar - Vector<T>{}, second = step.second - Vector<T>{};
+#pragma GCC unroll 8
+  for (int j = 0; j < (NV > 0 ? NV : 1); ++j) v[j] = function(v[j], o, second);
+}
+
+template <class T, int NV>
+RF_INLINE void run_step(Vector<T>* v, const Step<T>& step, int64_t c, int64_t count) {
+  using V = Vector<T>;
+  const auto vector = [&](auto function) {
+    with_vector<T, NV>(v, step.vector + c, count, function);
+  };
+  const auto scalar = [&](auto function) { with_scalars<T, NV>(v, step, function); };
+  switch (step.code) {
+    case Code::AddV:
+      return vector([](V x, V o) { return x + o; });
+    case Code::SubV:
+      return vector([](V x, V o) { return x - o; });
+    case Code::SubFromV:
+      return vector([](V x, V o) { return o - x; });
+    case Code::MulV:
+      return vector([](V x, V o) { return x * o; });
+    case Code::DivV:
+      return vector([](V x, V o) { return x / o; });
+    case Code::DivIntoV:
+      return vector([](V x, V o) { return o / x; });
+    case Code::MaxV:
+      return vector([](V x, V o) { return ((x > o) | (x != x)) ? x : o; });
+    case Code::MaxOfV:
+      return vector([](V x, V o) { return ((o > x) | (o != o)) ? o : x; });
+    case Code::MinV:
+      return vector([](V x, V o) { return ((x < o) | (x != x)) ? x : o; });
+    case Code::MinOfV:
+      return vector([](V x, V o) { return ((o < x) | (o != o)) ? o : x; });
+    case Code::AddS:
+      return scalar([](V x, V o, V) { return x + o; });
+    case Code::SubFromS:
+      return scalar([](V x, V o, V) { return o - x; });
+    case Code::MulS:
+      return scalar([](V x, V o, V) { return x * o; });
+    case Code::DivS:
+      return scalar([](V x, V o, V) { return x / o; });
+    case Code::DivIntoS:
+      return scalar([](V x, V o, V) { return o / x; });
+    // A value that is not a number is neither less nor greater, and stays.
+    case Code::MaxS:
+      return scalar([](V x, V o, V) { return x <= o ? o : x; });
+    case Code::MaxOfS:
+      return scalar([](V x, V o, V) { return o > x ? o : x; });
+    case Code::MinS:
+      return scalar([](V x, V o, V) { return x >= o ? o : x; });
+    case Code::MinOfS:
+      return scalar([](V x, V o, V) { return o < x ? o : x; });
+    case Code::ScaleS:
+      return scalar([](V x, V o, V second) { return x * o + second; });
+    case Code::ClampS:
+      return scalar([](V x, V o, V second) {
+        const V above = x <= o ? o : x;
+        return above >= second ? second : above;
+      });
+  }
+}
+
+// The results of NV vectors from column c on, or of `count` columns for NV = 0.
+template <class T, int NV>
+RF_INLINE void run_chain(const Row<T>& row, int64_t c, int64_t count, T* to) {
+  constexpr int kCount = NV > 0 ? NV : 1;
+  Vector<T> v[kCount];
+#pragma GCC unroll 8
+  for (int j = 0; j < kCount; ++j) v[j] = load_columns<T, NV>(row.first + c, j, count);
+  for (int i = 0; i < row.count; ++i) run_step<T, NV>(v, row.steps[i], c, count);
+  if constexpr (NV == 0) return copy_part(to, reinterpret_cast<const T*>(v), count);
+#pragma GCC unroll 8
+  for (int j = 0; j < NV; ++j) store_vector(to + j * VectorOf<T>::kWidth, v[j]);
+}
+
+// Runs of NV vectors and fewer, from column c on: the first column that is left.
+template <class T, int NV = kVectors>
+RF_INLINE int64_t run_vectors(const Row<T>& row, int64_t c, int64_t cols, T* out) {
+  constexpr int W = VectorOf<T>::kWidth;
+  for (; c + NV * W <= cols; c += NV * W) run_chain<T, NV>(row, c, 0, out + c);
+  if constexpr (NV > 1) c = run_vectors<T, NV / 2>(row, c, cols, out);
+  return c;
+}
+
+// The last columns are a whole vector too, which overlaps the one before. It is computed first: the
+// output may be the memory of an operand.
+template <class T>
+void chain_row(const Row<T>& row, int64_t cols, T* out) {
+  constexpr int W = VectorOf<T>::kWidth;
+  if (cols < W) return run_chain<T, 0>(row, 0, cols, out);
+  T last[W] = {};
+  if (cols % W != 0) run_chain<T, 1>(row, cols - W, 0, last);
+  if (run_vectors<T>(row, 0, cols, out) < cols) store_vector(out + cols - W, load_vector(last));
+}
+
+bool follows(const Operand& a, bool vector, int64_t cols) {
+  return a.offsets == nullptr && a.stride == (vector ? cols : 0);
+}
+
+// Rows that lie one after the other, with the same scalars, are one row.
+ChainArgs long_rows(ChainArgs g) {
+  bool one = g.rows > 1 && g.out_stride == g.cols && follows(g.first, true, g.cols);
+  for (int i = 0; one && i < g.count; ++i) {
+    const ChainLink& link = g.links[i];
+    one = link.op == ChainOp::Neg || follows(link.operand, link.vector, g.cols);
+  }
+  if (one) g.cols *= g.rows, g.rows = 1;
+  return g;
+}
+
+template <class T>
+void chain(const ChainArgs& args) {
+  const ChainArgs g = long_rows(args);
+  for (int64_t r = 0; r < g.rows; ++r) {
+    chain_row<T>(row_of_chain<T>(g, r), g.cols, static_cast<T*>(g.out) + r * g.out_stride);
+  }
+}
+
+}  // namespace
+
+void add_chain(KernelTable& table) {
+  table.chain_f32 = chain<float>;
+  table.chain_f64 = chain<double>;
+}
+
+}  // namespace redfuser::cpu::RF_ISA

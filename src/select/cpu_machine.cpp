@@ -1,0 +1,38 @@
+#include "select/cpu_machine.h"
+
+namespace redfuser::select {
+namespace {
+
+CpuMachine vectors_of_32_bytes() {
+  CpuMachine m;
+  m.lanes = 8, m.block_rows = 6;
+  m.l1_bytes = 32 << 10, m.l2_bytes = 512 << 10;
+  m.l1_rate = 140000, m.l2_rate = 80000, m.memory_rate = 25000;
+  m.special_rate = 2000, m.convert_rate = 7000, m.narrow_rate = 2500;
+  m.product_rate = 48000, m.product_row_rate = 12000, m.product_dot_rate = 33000;
+  m.sums_rate = 50000;
+  m.window_rate = 47000, m.window_block = 0.02;
+  m.square_rate = 8000;
+  m.columns_rate = 4500;
+  m.dot_rate = 60000, m.integer_rate = 5000;
+  return m;
+}
+
+// No machine of this kind has been measured.
+CpuMachine vectors_of_16_bytes() {
+  CpuMachine m = vectors_of_32_bytes();
+  m.lanes = 4;
+  m.special_rate = 1000, m.convert_rate = 2000, m.narrow_rate = 1000;
+  m.product_rate = 16000, m.product_row_rate = 6000, m.product_dot_rate = 12000;
+  m.window_rate = 16000, m.dot_rate = 16000, m.integer_rate = 2500;
+  return m;
+}
+
+}  // namespace
+
+const CpuMachine& cpu_machine(int64_t vector_bytes) {
+  static const CpuMachine narrow = vectors_of_16_bytes(), middle = vectors_of_32_bytes(), wide;
+  return vector_bytes >= 64 ? wide : vector_bytes >= 32 ? middle : narrow;
+}
+
+}  // namespace redfuser::select

@@ -1,0 +1,139 @@
+// Convolutions of 8-bit integers with what follows them, drawn at random, bit for bit against the
+// reference, which has sums of doubles.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "redfuser/redfuser.h"
+#include "runtime/program/compiled_program.h"
+
+namespace redfuser {
+namespace {
+
+// Nodes that make `y` of the sums `c`, with input `r` of their sizes and `s` of [filters, 1, ...].
+// Nothing rounds, so that results are equal.
+constexpr const char* kFollowing[] = {
+    "y = Identity(c)",
+    "a = Add(c, s) y = Cast<to = 1>(a)",
+    "f = Cast<to = 1>(c) h = Constant<value_float = 0.5>() m = Mul(f, h) n = Floor(m) "
+    "y = Cast<to = 6>(n)",
+    "a = Add(c, r) b = Sub(a, s) y = Cast<to = 3>(b)",
+    "a = Max(c, s) y = Cast<to = 2>(a)",
+    "z = Sub(r, c) g = Greater(z, s) y = Where(g, c, r)",
+};
+
+class Draw {
+ public:
+  explicit Draw(uint32_t seed) : random_(seed) {}
+
+  int64_t number(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random_() % static_cast<uint32_t>(high - low + 1));
+  }
+  Tensor bytes(DType dtype, const Dims& dims) {
+    Tensor result(dtype, dims);
+    auto* data = static_cast<uint8_t*>(result.mutable_data());
+    for (int64_t i = 0; i < result.size(); ++i) {
+      data[i] = static_cast<uint8_t>(number(0, 3) == 0 ? 255 : number(0, 255));
+    }
+    return result;
+  }
+  Tensor words(const Dims& dims) {
+    Tensor result(DType::Int32, dims);
+    for (int64_t i = 0; i < result.size(); ++i) {
+      result.as<int32_t>()[i] = static_cast<int32_t>(number(-70000, 70000));
+    }
+    return result;
+  }
+
+ private:
+  std::mt19937 random_;
+};
+
+struct Drawn {
+  std::string text;
+  NamedTensors inputs;
+  bool follows;
+};
+
+Drawn draw(uint32_t seed) {
+  Draw d(seed);
+  const int64_t rank = d.number(1, 3), batch = d.number(1, 2), groups = d.number(0, 2) ? 1 : 2;
+  const int64_t channels = d.number(1, 9), filters = d.number(1, d.number(0, 3) ? 13 : 120);
+  Dims x{batch, groups * channels}, w{groups * filters, channels}, y{batch, groups * filters},
+      s{groups * filters};
+  std::vector<int64_t> strides, dilations, begins, ends;
+  const bool pointwise = d.number(0, 3) == 0;
+  constexpr int64_t kMost[] = {300, 24, 6};
+  for (int64_t i = 0; i < rank; ++i) {
+    const int64_t kernel = pointwise ? 1 : d.number(1, 4), stride = d.number(1, pointwise ? 1 : 3),
+                  dilation = d.number(1, 2), begin = d.number(0, kernel - 1),
+                  end = d.number(0, kernel - 1), reach = (kernel - 1) * dilation + 1;
+    const int64_t input = std::max(d.number(3, kMost[rank - 1]), reach);
+    x.push_back(input), w.push_back(kernel), s.push_back(1);
+    y.push_back((input + begin + end - reach) / stride + 1);
+    strides.push_back(stride), dilations.push_back(dilation);
+    begins.push_back(begin), ends.push_back(end);
+  }
+  begins.insert(begins.end(), ends.begin(), ends.end());
+  const DType left = d.number(0, 1) ? DType::Int8 : DType::UInt8,
+              right = d.number(0, 1) ? DType::Int8 : DType::UInt8;
+  const auto declared = [&](const char* name, DType dtype, const Dims& dims) {
+    const char* type = dtype == DType::Int8 ? "int8" : dtype == DType::UInt8 ? "uint8" : "int32";
+    if (dims.empty()) return fmt::format("{} {}", type, name);
+    return fmt::format("{}[{}] {}", type, fmt::join(dims, ","), name);
+  };
+  const auto following =
+      static_cast<size_t>(d.number(0, static_cast<int64_t>(std::size(kFollowing)) - 1));
+  constexpr const char* kResults[] = {"int32", "float", "int32", "int8", "uint8", "int32"};
+  const Dims one, each{groups * filters};
+  const int64_t zeros = d.number(0, 3);  // none, x's, both, and one for each filter
+  Drawn drawn;
+  drawn.follows = following != 0;
+  drawn.text = fmt::format(
+      "<ir_version: 9, opset_import: [\"\" : 20]> g ({}, {}, {}, {}, {}, {}) => ({} y) {{ "
+      "c = ConvInteger<group = {}, strides = [{}], dilations = [{}], pads = [{}]>(x, w{}) {} }}",
+      declared("x", left, x), declared("w", right, w), declared("p", left, one),
+      declared("q", right, zeros == 3 ? each : one), declared("r", DType::Int32, y),
+      declared("s", DType::Int32, s), kResults[following], groups, fmt::join(strides, ","),
+      fmt::join(dilations, ","), fmt::join(begins, ","),
+      zeros == 0   ? ""
+      : zeros == 1 ? ", p"
+                   : ", p, q",
+      kFollowing[following]);
+  drawn.inputs.emplace("x", d.bytes(left, x));
+  drawn.inputs.emplace("w", d.bytes(right, w));
+  drawn.inputs.emplace("p", d.bytes(left, one));
+  drawn.inputs.emplace("q", d.bytes(right, zeros == 3 ? each : one));
+  drawn.inputs.emplace("r", d.words(y));
+  drawn.inputs.emplace("s", d.words(s));
+  return drawn;
+}
+
+TEST(IntegerConvolution, OfRandomSizesIsExact) {
+  constexpr uint32_t kCases = 150;
+  for (uint32_t seed = 1; seed <= kCases; ++seed) {
+    const Drawn drawn = draw(seed);
+    SCOPED_TRACE(fmt::format("seed {}: {}", seed, drawn.text));
+    const Model model = Model::parse(drawn.text);
+    const Program program = compile(model);
+    if (drawn.follows) {
+      ASSERT_EQ(program.handle()->plan.steps.size(), 1u);
+    }
+    Session session(program, {.device = "cpu", .threads = 1 + static_cast<int>(seed % 2)});
+    CompileOptions unfused;
+    unfused.fuse = false;
+    Session exact(compile(model, unfused), {.device = "reference"});
+    const Tensor y = session.run(drawn.inputs).at("y");
+    const Tensor wanted = exact.run(drawn.inputs).at("y");
+    ASSERT_EQ(y.dims(), wanted.dims());
+    ASSERT_EQ(
+        std::memcmp(y.data(), wanted.data(), static_cast<size_t>(y.size()) * size_of(y.dtype())),
+        0);
+  }
+}
+
+}  // namespace
+}  // namespace redfuser
