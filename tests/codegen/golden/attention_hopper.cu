@@ -102,9 +102,9 @@ struct Form {
     store_group<N>(p0, t1, group0, exists ? 64 - first : 0, aligned(p0));
   }
 };
-extern "C" __global__ void __launch_bounds__(128, 1) attention_split_max_sum_dot_f16_1e92a37e(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, half_t* __restrict__ p0, const half_t* __restrict__ p1, float* __restrict__ p2, unsigned* counter) {
+extern "C" __global__ void __launch_bounds__(128, 1) attention_split_max_sum_dot_f16_57c7ae8d(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, half_t* __restrict__ p0, const half_t* __restrict__ p1, float* __restrict__ p2, unsigned* counter) {
   ptx_launch_dependents();
   const Form form = Form{p0};
   const SplitStates out = {reinterpret_cast<float*>(p2), counter, static_cast<unsigned>(1ll), static_cast<unsigned>(16ll)};
-  split_kv<Config>(form, operand(p1, aligned(p1)), m0, m1, 256ll, 256ll, out);
+  split_kv<Config>(form, operand(p1, aligned(p1)), boxes<half_t>(m0), boxes<half_t>(m1), 256ll, 256ll, out);
 }
