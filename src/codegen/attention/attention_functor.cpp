@@ -284,15 +284,35 @@ std::string AttentionFunctor::write_function() {
       kInline, e.close());
 }
 
+// The condition under which four columns are stored together; empty if columns are not adjacent.
+std::string AttentionFunctor::is_aligned(const FlatStreaming::Output& output) const {
+  const auto affine = affine_in(pool_, output.offset, form_.column);
+  const bool adjacent = output.offset->depends_on(form_.column) && affine &&
+                        affine->stride->is_constant(1) && !affine->base->depends_on(form_.column);
+  if (!adjacent) return "";
+  std::vector<ir::Expr> units = offset_units(pool_, affine->base);
+  units.push_back(form_.column->extent());
+  return all_aligned(kernel_.multiples(units, 4), {kernel_.buffer(output.value, true)});
+}
+
+std::string AttentionFunctor::aligned_outputs() const {
+  std::vector<std::string> conditions;
+  for (const FlatStreaming::Output& output : rows_.outputs) {
+    const std::string one = is_aligned(output);
+    if (!one.empty() && one != "false") conditions.push_back(one);
+  }
+  return fmt::format("{}bool aligned_outputs() const {{ return {}; }}\n", kInline,
+                     all_of(conditions));
+}
+
 void AttentionFunctor::write_output(Emitter& e, StateText& state,
                                     const FlatStreaming::Output& output) {
   const DType dtype = kernel_.dtype_of(output.value);
   const bool columns = output.offset->depends_on(form_.column);
   const int64_t extent = columns ? form_.column->extent()->integer : 1;
   const std::string buffer = kernel_.buffer(output.value, true), group = e.fresh("group");
-  const auto affine = affine_in(pool_, output.offset, form_.column);
-  const bool adjacent = columns && affine && affine->stride->is_constant(1) &&
-                        !affine->base->depends_on(form_.column);
+  const std::string together = is_aligned(output);
+  const bool adjacent = !together.empty();
   if (adjacent) e.line(fmt::format("{} {}[N];", value_type(dtype), group));
   e.open();
   e.bind(form_.column, "(first + e)");
@@ -309,12 +329,9 @@ void AttentionFunctor::write_output(Emitter& e, StateText& state,
   const std::string element = e.close();
   e.line(loop_over("e", "N", element));
   if (adjacent) {
-    std::vector<ir::Expr> units = offset_units(pool_, affine->base);
-    units.push_back(form_.column->extent());
     e.bind(form_.column, "first");
     e.line(fmt::format("store_group<N>({0}, {1}, {2}, exists ? {3} - first : 0, {4});", buffer,
-                       e.emit_whole(output.offset, DType::Int64), group, extent,
-                       all_aligned(kernel_.multiples(units, 4), {buffer})));
+                       e.emit_whole(output.offset, DType::Int64), group, extent, together));
   }
 }
 

@@ -33,6 +33,8 @@ class AttentionFunctor {
   std::string from_registers(const std::string& state, const std::string& count) const;
   std::string to_registers(const std::string& state, const std::string& count) const;
 
+  // aligned_outputs(): whether write() stores columns together wherever it can.
+  std::string aligned_outputs() const;
   // For the text of `more`: an emitter of a function, and the coordinates and parts of its `row`.
   Emitter emitter() const;
   void bind_row(Emitter& emitter) const;
@@ -55,6 +57,7 @@ class AttentionFunctor {
   std::string move_function();
   std::string finish_function();
   std::string write_function();
+  std::string is_aligned(const FlatStreaming::Output& output) const;
   void write_output(Emitter& emitter, StateText& state, const FlatStreaming::Output& output);
   std::string members() const;
 

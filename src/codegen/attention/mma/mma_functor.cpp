@@ -21,7 +21,8 @@ MmaFunctor::MmaFunctor(StepBuilder& builder, const AttentionSpec& form, int keys
       products_(builder.target, form),
       visible_(pool_, form, mask_condition(pool_, form)),
       kernel_(builder.kernel()),
-      functor_(kernel_, form, products_.rounded(), inner()) {
+      functor_(kernel_, form, products_.rounded(), inner()),
+      fold_(kernel_, form, functor_) {
   find_shared();
 }
 
@@ -53,12 +54,6 @@ void MmaFunctor::find_shared() {
     visit(e, [&](ir::Expr x) { scored |= x == form_.contraction; });
     if (scored && (e != form_.contraction || form_.scale)) shared_.push_back(e);
   }
-}
-
-// Whether anything of a new state is known before its elements.
-bool MmaFunctor::starts() const {
-  return counts(rows_) || std::any_of(rows_.references.begin(), rows_.references.end(),
-                                      [](const auto& r) { return r.ready_after == 0; });
 }
 
 size_t MmaFunctor::value_phase() const {
@@ -124,44 +119,21 @@ std::string MmaFunctor::offset_function(const char* name, const char* parameters
                      braced(e.close()));
 }
 
-std::string MmaFunctor::copy_function(const char* name, const TmaOperand& operand) {
-  Emitter e = functor_.emitter();
-  functor_.bind_row(e);
-  const std::vector<std::string> coordinates = declare_coordinates(e, operand);
-  return fmt::format(
-      "{}void {}(unsigned to, const TensorMap& map, unsigned barrier, int column, int from, const "
-      "Row& row) const {{\n{}ptx_copy_box(to, map, barrier, column, from, {});\n}}\n",
-      kInline, name, e.close(), fmt::join(coordinates, ", "));
-}
-
-std::string MmaFunctor::visited_function() {
-  Emitter e = functor_.emitter();
-  functor_.bind_row(e);
-  e.line(fmt::format("return {};", visible_.tiles(e, "first", "last", keys_)));
-  return fmt::format("{}auto visited(const Row& row, long long first, long long last) const {}",
-                     kInline, braced(e.close()));
-}
-
 std::string MmaFunctor::text(bool merges) {
-  const bool moves = rows_.accumulators[form_.value_accumulator].transport != nullptr;
-  std::string text = fmt::format(
-      "static constexpr int kPhases = {}, kValuePhase = {}, kKept = {};\n"
-      "static constexpr bool kStarts = {}, kMoves = {};\n",
-      phases_.size(), value_phase(), shared_.size(), starts(), moves);
+  std::string text = fold_.constants(
+      phases_.size(), fmt::format(", kValuePhase = {}, kKept = {}", value_phase(), shared_.size()));
   text += offset_function("query", "long long e", form_.query, form_.depth);
   if (boxes_) {
-    text += copy_function("copy_key", boxes_->key) + copy_function("copy_value", boxes_->value);
+    text += fold_.copy("copy_key", boxes_->key) + fold_.copy("copy_value", boxes_->value);
   } else {
     text += offset_function("key", "long long at, long long e", form_.key, form_.depth);
     text += offset_function("value", "long long at, long long e", form_.value, form_.column);
   }
-  text += visited_function();
-  if (starts()) text += start_function();
+  text += fold_.visited(visible_, keys_) + fold_.start();
   for (size_t phase = 0; phase < phases_.size(); ++phase) {
-    text += lift_function(phase) + settle_function(phase);
+    text += lift_function(phase) + fold_.settle(phase, phases_[phase], true);
   }
-  if (moves) text += same_function();
-  return functor_.text(text, merges);
+  return functor_.text(text + fold_.same(), merges);
 }
 
 }  // namespace redfuser::codegen

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codegen/attention/attention_functor.h"
+#include "codegen/attention/fold_functions.h"
 #include "codegen/attention/mma/mma_products.h"
 #include "codegen/attention/mma/split_kv_select.h"
 #include "codegen/attention/visible_keys.h"
@@ -38,19 +39,13 @@ class MmaFunctor {
   std::vector<ir::Expr> inner() const;
   void find_shared();
   bool is_value(size_t k) const { return k == form_.value_accumulator; }
-  bool starts() const;
   size_t value_phase() const;
   ir::Expr lift_of(size_t k) const;
 
   std::string operand(const MmaOperand& operand, ir::Expr read, ir::Expr element, int unit);
   std::string offset_function(const char* name, const char* parameters, ir::Expr read,
                               ir::Expr element);
-  std::string copy_function(const char* name, const TmaOperand& operand);
-  std::string visited_function();
-  std::string start_function();
   std::string lift_function(size_t phase);
-  std::string settle_function(size_t phase);
-  std::string same_function() const;
   std::vector<ir::Expr> nested(size_t phase) const;
   void bind_score(Emitter& emitter, size_t phase) const;
 
@@ -65,6 +60,7 @@ class MmaFunctor {
   const VisibleKeys visible_;
   KernelText kernel_;
   AttentionFunctor functor_;
+  const FoldFunctions fold_;
 };
 
 }  // namespace redfuser::codegen

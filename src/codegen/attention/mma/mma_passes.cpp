@@ -11,19 +11,9 @@
 namespace redfuser::codegen {
 namespace {
 
-const StateText::ReferenceNames kOfStep = {"from.r", "to.r"};
+const StateText::ReferenceNames kOfStep = {kReferencesBefore, kReferencesAfter};
 
 }  // namespace
-
-std::string MmaFunctor::start_function() {
-  Emitter e = functor_.emitter();
-  functor_.bind_row(e);
-  if (counts(rows_)) e.line("to.count = from.count + added;");
-  StateText(e, rows_, kOfStep, form_.value_accumulator).update_references(0, "to");
-  return fmt::format(
-      "{}void start(State& to, const State& from, const Row& row, int added) const {}", kInline,
-      braced(e.close()));
-}
 
 void MmaFunctor::bind_score(Emitter& emitter, size_t phase) const {
   const bool known = std::find(shared_.begin(), shared_.end(), form_.contraction) != shared_.end();
@@ -80,35 +70,6 @@ std::string MmaFunctor::lift_function(size_t phase) {
       "{}void lift(Phase<{}>, State& part, float& weight, Kept<{}>& kept, float s, const State& "
       "to, const Row& row, long long at, bool exists) const {}",
       kInline, phase, shared_.size(), braced(e.close() + element));
-}
-
-std::string MmaFunctor::settle_function(size_t phase) {
-  Emitter e = functor_.emitter();
-  functor_.bind_row(e);
-  StateText state(e, rows_, kOfStep, form_.value_accumulator);
-  for (const cascade::Reference& r : rows_.references) e.nest({r.value});
-  for (size_t k = phases_[phase].begin; k < phases_[phase].end; ++k) {
-    if (!is_value(k)) e.nest({rows_.accumulators[k].transport});
-  }
-  for (size_t k = phases_[phase].begin; k < phases_[phase].end; ++k) {
-    if (!is_value(k)) {
-      const auto combiner = combiner_of(rows_.accumulators[k].reduction);
-      state.combine(k, fmt::format("quad_reduce<{}>(part.a{})", combiner, k), "from", "to");
-    }
-    state.update_references(k + 1, "to");
-  }
-  return fmt::format(
-      "{}void settle(Phase<{}>, State& to, const State& from, const State& part, const Row& row) "
-      "const {}",
-      kInline, phase, braced(e.close()));
-}
-
-std::string MmaFunctor::same_function() const {
-  std::vector<std::string> equal;
-  for (size_t r : used_references(rows_)) equal.push_back(fmt::format("a.r{0} == b.r{0}", r));
-  return fmt::format("static {}bool same(const State& a, const State& b) {{ return {}; }}\n",
-                     kInline,
-                     equal.empty() ? "false" : fmt::format("{}", fmt::join(equal, " && ")));
 }
 
 }  // namespace redfuser::codegen
