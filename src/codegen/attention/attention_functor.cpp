@@ -114,33 +114,6 @@ bool AttentionFunctor::is_written(size_t result) const {
   return found;
 }
 
-std::vector<std::string> AttentionFunctor::scalar_names() const {
-  std::vector<std::string> result;
-  for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
-    if (!is_value(k)) result.push_back(fmt::format("a{}", k));
-  }
-  for (size_t r : used_references(rows_)) result.push_back(fmt::format("r{}", r));
-  return result;
-}
-
-std::string AttentionFunctor::from_registers(const std::string& state,
-                                             const std::string& count) const {
-  std::string text;
-  for (const std::string& name : scalar_names()) {
-    text += fmt::format("{0}.{1} = {1}[h];\n", state, name);
-  }
-  return text + (counts_ ? fmt::format("{}.count = static_cast<int>({});\n", state, count) : "");
-}
-
-std::string AttentionFunctor::to_registers(const std::string& state,
-                                           const std::string& count) const {
-  std::string text;
-  for (const std::string& name : scalar_names()) {
-    text += fmt::format("{1}[h] = {0}.{1};\n", state, name);
-  }
-  return text + (counts_ ? fmt::format("{} = {}.count;\n", count, state) : "");
-}
-
 void AttentionFunctor::bind_block(Emitter& emitter) const {
   for (size_t i = 0; i < form_.others.size(); ++i) {
     if (form_.others[i]->op != ir::ExprOp::Axis) continue;

@@ -28,11 +28,6 @@ class AttentionFunctor {
   std::string text(const std::string& more = "", bool merges = true);
   // The text of a Form of the kernel that text() is for.
   const std::string& construction() const { return construction_; }
-  // Statements that set `state` to the values of row h in registers, a<k>[h], r<r>[h] and
-  // `count`; and the registers to those of `state`.
-  std::string from_registers(const std::string& state, const std::string& count) const;
-  std::string to_registers(const std::string& state, const std::string& count) const;
-
   // aligned_outputs(): whether write() stores columns together wherever it can.
   std::string aligned_outputs() const;
   // For the text of `more`: an emitter of a function, and the coordinates and parts of its `row`.
@@ -41,7 +36,6 @@ class AttentionFunctor {
 
  private:
   StateText state_text(Emitter& emitter) const;
-  std::vector<std::string> scalar_names() const;
   bool is_value(size_t accumulator) const { return accumulator == form_.value_accumulator; }
   bool of_row(size_t result) const;
   bool is_written(size_t result) const;

@@ -9,11 +9,6 @@ bool is_one_line(const std::string& text) { return text.find('\n') + 1 == text.s
 
 }  // namespace
 
-std::string unrolled(const std::string& variable, int count, const std::string& body) {
-  return fmt::format("#pragma unroll\nfor (int {0} = 0; {0} < {1}; ++{0}) {{\n{2}}}", variable,
-                     count, body);
-}
-
 std::string loop_over(const std::string& variable, const std::string& end,
                       const std::string& body) {
   return fmt::format(
