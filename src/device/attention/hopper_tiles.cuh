@@ -107,13 +107,6 @@ struct HopperMemory {
   }
 };
 
-// The operands' tensor maps, whose boxes are slabs.
-struct AttentionTensors {
-  const TensorMap& query;
-  const TensorMap& key;
-  const TensorMap& value;
-};
-
 // Loads the tiles of row tile after row tile, by one thread.
 template <typename Config, typename Form>
 __device__ __forceinline__ void produce(const Form& form, const AttentionTensors& tensors,

@@ -7,8 +7,9 @@
 //   kKeyStages, kValueStages
 //                          K and V tiles in flight; 0: values are columns of the K tiles
 //   kValueSlab             the slab of a K tile where these begin
-//   kPartSlabs             slabs of Q and K for each barrier: the product starts with the first
-//   part kScorers               warpgroups that compute scores, each of kKeys / kScorers: 1 or 2
+//   kPartSlabs             slabs of a part of Q and K, which has a barrier: the product starts with
+//                          the first part
+//   kScorers               warpgroups that compute scores, each of kKeys / kScorers: 1 or 2
 //   kCluster               blocks of a cluster that share the keys of their rows: 1 or 2
 //   kSegmented             states of segments are stored, for merge_row()
 //   kDepth, kColumns       columns of the operands, multiples of 16
@@ -80,18 +81,12 @@ struct WideMemory {
   }
 };
 
-struct WideTensors {
-  const TensorMap& query;
-  const TensorMap& key;
-  const TensorMap& value;
-};
-
 struct WideSegments {
   int segments, row_tiles;
   float* states;
 };
 
-// What a block computes: `tiles` of the visited tiles, from `before` on.
+// A block's rows, and its segment of the keys.
 struct WidePlace {
   long long other;
   int row_tile, first_row, segment, rank;
@@ -122,9 +117,10 @@ struct WideTiles {
   }
 };
 
-// Each part of Q is loaded before the same part of the first K tile.
+// Loads a block's tiles, by one thread. Each part of Q is loaded before the same part of the first
+// K tile.
 template <typename Config, typename Form, typename Visited>
-__device__ __forceinline__ void produce_wide(const Form& form, const WideTensors& tensors,
+__device__ __forceinline__ void produce_wide(const Form& form, const AttentionTensors& tensors,
                                              const WideMemory<Config, Form>& memory,
                                              const typename Form::Row& row,
                                              const WideTiles<Visited>& of) {

@@ -9,8 +9,7 @@
 //   kStarts, kMoves    start() and move() do something
 //   kColumns           value columns, with padding to a multiple of 16
 //   State, Row, Tail   as those of mma_fold.cuh; also row_of, set_line, identity, start, same,
-//   move,
-//                      finish and write
+//                      move, finish and write
 //   Pair               bias of two adjacent elements
 //   whole(row, first, first_row, last_row)
 //                      whether these lines see all keys of the tile that begins at the key `first`
@@ -144,13 +143,13 @@ struct ScoreRows {
     const int pair = (threadIdx.x & 3) * 2;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      if (own_row + h * 8 >= lines) break;
       const Row at = row(h);
+      const bool exists = own_row + h * 8 < lines;
       const typename Form::Tail tail = form.finish(states[h], at);
 #pragma unroll
       for (int n = 0; n < N; ++n) {
         const float two[2] = {o[n][h * 2], o[n][h * 2 + 1]};
-        form.write(two, states[h], at, tail, first + n * 8 + pair, true);
+        form.write(two, states[h], at, tail, first + n * 8 + pair, exists);
       }
     }
   }
