@@ -110,8 +110,8 @@ TEST_P(CudaThinRows, AgreeWithDoublePrecision) {
     const Program known = compile(Model::parse(drawn.graph(std::to_string(rows))));
     Session known_gpu(known, on_gpu);
     const NamedTensors expected = cpu.run(inputs), doubled = reference.run(inputs);
-    // Two roundings of the operand, then of the sums. Those of fp32 are as small as the roundings of
-    // a sum's terms, which grow as a random walk.
+    // Two roundings of the operand, then of the sums. Those of fp32 are as small as the roundings
+    // of a sum's terms, which grow as a random walk.
     const double sums = 0x1p-26 * std::sqrt(static_cast<double>(drawn.depth));
     const double unit = drawn.dtype == DType::Float32   ? std::max(0x1p-23, sums)
                         : drawn.dtype == DType::Float16 ? 0x1p-10

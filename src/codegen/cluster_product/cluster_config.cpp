@@ -109,9 +109,8 @@ std::optional<ClusterForm> cluster_form(const ir::Graph& graph, const Target& ta
     return buffer.value >= 0 && graph.values[static_cast<size_t>(buffer.value)].is_given();
   };
   // Rows that are there as well arrive sooner between the columns.
-  form.given = !is_given(call.a) && std::all_of(calls.begin(), calls.end(), [&](const auto& each) {
-    return is_given(each.b);
-  });
+  form.given = !is_given(call.a) && std::all_of(calls.begin(), calls.end(),
+                                                [&](const auto& each) { return is_given(each.b); });
   return form;
 }
 

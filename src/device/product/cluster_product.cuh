@@ -149,7 +149,7 @@ __device__ __forceinline__ void multiply_cluster(const ClusterSizes& sizes, bool
   if (warp >= Tile::kWarps) {
     if (threadIdx.x == Tile::kThreads) {
       load_stages<Tile, Given>(memory, ring, place, a_batches ? place.batch : 0,
-                                  b_batches ? place.batch : 0, a, b...);
+                               b_batches ? place.batch : 0, a, b...);
     }
     __syncwarp();
     if constexpr (Tile::kBlocks > 1) {

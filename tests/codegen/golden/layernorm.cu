@@ -51,7 +51,7 @@ struct Form {
   struct Values {
     float y0[kWidth];
   };
-  half_t* __restrict__ p0;
+  half_t* p0;
   const half_t* __restrict__ p1;
   const half_t* __restrict__ p2;
   const half_t* __restrict__ p3;
@@ -251,8 +251,9 @@ struct Form {
     store_words<kWidth, Vector>(p0 + row.b0 + row.begin + first, y.y0, -first, row.extent - first);
   }
 };
-extern "C" __global__ void __launch_bounds__(128) row_resident_sum2_f16_1d645cb4(half_t* __restrict__ p0, const half_t* __restrict__ p1, const half_t* __restrict__ p2, const half_t* __restrict__ p3) {
+extern "C" __global__ void __launch_bounds__(128) row_resident_sum2_f16_20200ddc(half_t* p0, const half_t* __restrict__ p1, const half_t* __restrict__ p2, const half_t* __restrict__ p3) {
   ptx_launch_dependents();
+  ptx_await_launches_together();
   const RowMemory<State, void> memory{nullptr, nullptr, nullptr};
   const Form form{p0, p1, p2, p3};
   fold_rows<Config>(form, memory, 4096ll, 768ll, 0, nullptr, nullptr, aligned(p0) && aligned(p1) && aligned(p2) && aligned(p3));

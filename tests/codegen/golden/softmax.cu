@@ -46,7 +46,7 @@ struct Form {
   struct Values {
     float y0[kWidth];
   };
-  half_t* __restrict__ p0;
+  half_t* p0;
   const half_t* __restrict__ p1;
   __device__ __forceinline__ Row row_of(long long number, long long begin, int extent) const {
     Row row;
@@ -196,8 +196,9 @@ struct Form {
     store_words<kWidth, Vector>(p0 + row.b0 + row.begin + first, y.y0, -first, row.extent - first);
   }
 };
-extern "C" __global__ void __launch_bounds__(128) row_resident_max_sum_f16_bae64851(half_t* __restrict__ p0, const half_t* __restrict__ p1) {
+extern "C" __global__ void __launch_bounds__(128) row_resident_max_sum_f16_a4f10ec5(half_t* p0, const half_t* __restrict__ p1) {
   ptx_launch_dependents();
+  ptx_await_launches_together();
   const RowMemory<State, void> memory{nullptr, nullptr, nullptr};
   const Form form{p0, p1};
   fold_rows<Config>(form, memory, 8192ll, 1024ll, 0, nullptr, nullptr, aligned(p0) && aligned(p1));
