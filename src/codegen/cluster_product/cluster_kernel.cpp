@@ -28,6 +28,7 @@ class ClusterText {
   std::optional<KernelLaunch> launch(const std::string& comment) {
     const ProductCall& call = form_.call();
     group_.merge_rows(call.m);
+    kernel_.start_early();
     if (form_.given) kernel_.wait_in_body();
     std::vector<TmaView> views;
     if (!add_views(views)) return std::nullopt;

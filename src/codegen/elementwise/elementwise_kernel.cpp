@@ -44,7 +44,6 @@ void add_map(StepBuilder& builder, const std::string& name, std::vector<ir::Expr
   constexpr int64_t kMaxBlocks = int64_t{1} << 30;
   ir::ExprPool& pool = builder.pool();
   KernelText kernel = builder.kernel();
-  kernel.start_late();
   const MapBody body = map_body(kernel, simplified(pool, {std::move(axes), std::move(stores)}));
   KernelLaunch launch = kernel.launch(name, comment, {}, "", body.text, kMapThreads);
   launch.grid[0] = pool.make(ir::ExprOp::Min, {body.blocks, pool.integer(kMaxBlocks)});

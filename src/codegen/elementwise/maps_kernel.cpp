@@ -27,7 +27,6 @@ MapsKernel maps_kernel(StepBuilder& builder, const std::vector<const fuse::MapSt
   const BlockNames names{"block", "blocks"};
   const ir::Expr most = pool.integer(kMostBlocks / static_cast<int64_t>(steps.size()));
   KernelText kernel = builder.kernel();
-  kernel.start_late();
   MapsKernel result;
   std::string equations = "maps\n", text;
   ir::Expr first = pool.integer(0);

@@ -21,6 +21,7 @@ class ThinText {
         epilogue_(epilogue),
         kernel_(builder.kernel()),
         emitter_(kernel_) {
+    kernel_.start_early();
     if (form.given) kernel_.wait_in_body();
     if (lines) lines_ = lines(kernel_);
   }

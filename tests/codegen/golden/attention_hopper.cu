@@ -28,7 +28,7 @@ struct Form {
   struct Tail {
     float d1;
   };
-  half_t* p0;
+  half_t* __restrict__ p0;
   __device__ __forceinline__ void set_line(Row& row, long long line) const { row.line = line; }
   __device__ __forceinline__ Row row_of(long long other, long long line) const {
     const long long q0 = floor_div(other, 16ll), c0 = other - q0 * 16ll;
@@ -131,9 +131,8 @@ struct Form {
     store_group<N>(p0, t2, group0, exists ? 64 - first : 0, aligned(p0));
   }
 };
-extern "C" __global__ void __launch_bounds__(384, 1) attention_hopper_max_sum_dot_f16_eb23c141(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, const __grid_constant__ TensorMap m2, half_t* p0) {
+extern "C" __global__ void __launch_bounds__(384, 1) attention_hopper_max_sum_dot_f16_70dab762(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, const __grid_constant__ TensorMap m2, half_t* __restrict__ p0) {
   ptx_launch_dependents();
-  ptx_await_launches_together();
   const Form form = Form{p0};
   const RowTiles rows = {8, 32, 8, nullptr};
   hopper_attention<Config>(form, {m0, m1, m2}, rows, 1024ll, 1024ll);

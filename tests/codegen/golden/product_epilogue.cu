@@ -4,9 +4,8 @@
 #include "device/types.cuh"
 #include "device/reduce.cuh"
 #include "device/product/product.cuh"
-extern "C" __global__ void __launch_bounds__(384, 1) product_tile_dot_f16_2b27e70c(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, const half_t* __restrict__ p0, half_t* p1) {
+extern "C" __global__ void __launch_bounds__(384, 1) product_tile_dot_f16_dd9a5969(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, const half_t* __restrict__ p0, half_t* __restrict__ p1) {
   ptx_launch_dependents();
-  ptx_await_launches_together();
   extern __shared__ char memory[];
   const unsigned start = ptx_shared_address(memory), ring_at = (start + 1023) & ~1023u;
   const Ring<kTileStages> ring{ring_at + kTileStages * kTileBytes + 67584};

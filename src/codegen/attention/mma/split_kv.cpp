@@ -34,6 +34,7 @@ KernelLaunch split_kv_kernel(StepBuilder& builder, const AttentionSpec& form,
   const Segments segments = split_segments(builder, form, config);
   MmaFunctor functor(builder, form, config.keys, boxes);
   KernelText& kernel = functor.kernel();
+  kernel.start_early();
   const std::string before = config_text(functor, config, split_rows(form), segments,
                                          split_kv_layout(builder.target, form, config).bytes) +
                              functor.text(true);
