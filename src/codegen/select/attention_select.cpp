@@ -103,7 +103,7 @@ class Choices {
   // Tiles that the families take for any size are the least where estimates hardly differ: those
   // are less certain than this.
   Candidate least() const {
-    constexpr double kDoubt = 1.05;
+    constexpr double kDoubt = 1.2;
     const auto faster = [](const Candidate& a, const Candidate& b) { return a.time < b.time; };
     const Candidate& usual = *std::min_element(defaults_.begin(), defaults_.end(), faster);
     const auto other = std::min_element(candidates_.begin(), candidates_.end(), faster);

@@ -11,8 +11,8 @@
 #include "device/reduce.cuh"
 #include "device/attention/split_kv.cuh"
 struct Config {
-  static constexpr int kRows = 16, kThreads = 256, kWarps = 8, kStages = 3;
-  static constexpr int kSegments = 1, kShared = 219648;
+  static constexpr int kRows = 16, kThreads = 128, kWarps = 4, kStages = 3;
+  static constexpr int kSegments = 2, kShared = 112128;
   static constexpr int kDepth = 64, kColumns = 64, kKeys = 16, kHalves = 2;
   static constexpr Products kScores = Products::Parts, kValues = Products::Parts;
 };
@@ -93,10 +93,10 @@ struct Form {
     store_group<N>(p0, t1, group0, exists ? 64 - first : 0, aligned(p0));
   }
 };
-extern "C" __global__ void __launch_bounds__(256, 1) attention_split_max_sum_dot_f32_a9586d13(float* p0, const float* __restrict__ p1, const float* __restrict__ p2, const float* __restrict__ p3, float* p4, unsigned* counter) {
+extern "C" __global__ void __launch_bounds__(128, 2) attention_split_max_sum_dot_f32_6f6329e0(float* p0, const float* __restrict__ p1, const float* __restrict__ p2, const float* __restrict__ p3, float* p4, unsigned* counter) {
   ptx_launch_dependents();
   ptx_await_launches_together();
   const Form form = Form{p0};
-  const SplitStates out = {reinterpret_cast<float*>(p4), counter, static_cast<unsigned>(1ll), static_cast<unsigned>(16ll)};
+  const SplitStates out = {reinterpret_cast<float*>(p4), counter, static_cast<unsigned>(2ll), static_cast<unsigned>(16ll)};
   split_kv<Config>(form, operand(p1, aligned(p1)), operand(p2, aligned(p2)), operand(p3, aligned(p3)), 256ll, 256ll, out);
 }

@@ -11,9 +11,9 @@
 #include "device/reduce.cuh"
 #include "device/attention/split_boxes.cuh"
 struct Config {
-  static constexpr int kRows = 16, kThreads = 256, kWarps = 8, kStages = 3;
-  static constexpr int kSegments = 1, kShared = 99520;
-  static constexpr int kDepth = 64, kColumns = 64, kKeys = 16, kHalves = 2;
+  static constexpr int kRows = 16, kThreads = 128, kWarps = 4, kStages = 3;
+  static constexpr int kSegments = 1, kShared = 99424;
+  static constexpr int kDepth = 64, kColumns = 64, kKeys = 32, kHalves = 2;
   static constexpr Products kScores = Products::Native, kValues = Products::Native;
 };
 struct State {
@@ -54,7 +54,7 @@ struct Form {
     const int c1 = static_cast<int>(row.c1);
     ptx_copy_box(to, map, barrier, column, from, c0, c1);
   }
-  __device__ __forceinline__ auto visited(const Row& row, long long first, long long last) const { return TileRange{0, (256 + 15) / 16}; }
+  __device__ __forceinline__ auto visited(const Row& row, long long first, long long last) const { return TileRange{0, (256 + 31) / 32}; }
   __device__ __forceinline__ void lift(Phase<0>, State& part, float& weight, Kept<0>& kept, float s, const State& to, const Row& row, long long at, bool exists) const { if (exists) part.a0 = MaxOp::apply(part.a0, s); }
   __device__ __forceinline__ void settle(Phase<0>, State& to, const State& from, const State& part, const Row& row) const {
     to.a0 = MaxOp::apply(from.a0, quad_reduce<MaxOp>(part.a0));
@@ -102,7 +102,7 @@ struct Form {
     store_group<N>(p0, t1, group0, exists ? 64 - first : 0, aligned(p0));
   }
 };
-extern "C" __global__ void __launch_bounds__(256, 1) attention_split_max_sum_dot_f16_52bfcaef(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, half_t* p0, const half_t* __restrict__ p1, float* p2, unsigned* counter) {
+extern "C" __global__ void __launch_bounds__(128, 1) attention_split_max_sum_dot_f16_1e88b410(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, half_t* p0, const half_t* __restrict__ p1, float* p2, unsigned* counter) {
   ptx_launch_dependents();
   ptx_await_launches_together();
   const Form form = Form{p0};

@@ -17,17 +17,16 @@ namespace {
 // ratios matter; they are estimates from the throughput of two and three warpgroups.
 constexpr double kKeyTileTimes[] = {1.0, 1.5, 2.0}, kRowTileTime = 0.7;
 constexpr double kGain = 0.9;  // a smaller row tile must take at most this share of the time
-// Constants of the time are fitted to graphs drawn at random and to the benchmark's attention, on
-// an H200 and an H100. Microseconds at kFittedClock: of a kernel; of 128 keys' products by 256
-// columns, of their elements and of strips of the scores, in shared memory or not; of a tile's
-// latency, of an element of the result, and of rows that are loaded when the tile before is done.
-constexpr double kStartTime = 6.17, kProductsTime = 0.145, kElementsTime = 0.655;
-constexpr double kStripTime = 0.64, kDirectStripTime = 1.07;
-constexpr double kTileLatency = 0.64, kResultTime = 7e-5, kAloneRowTime = 1.03;
-constexpr double kKeys = 128, kColumns = 256, kMoreColumns = 37;
-constexpr ElementCost kElementCost = {0.052, 0.84, 0};
+// Constants of the time are fitted to graphs drawn at random, on an H200. Microseconds at
+// kFittedClock: of a kernel; of 128 keys' products by 256 columns, of their elements and of strips
+// of the scores, in shared memory or not; of a tile's latency and of a row tile besides.
+constexpr double kStartTime = 4.1, kProductsTime = 1.12, kElementsTime = 0.25;
+constexpr double kStripTime = 0.68, kDirectStripTime = 1.07;
+constexpr double kTileLatency = 0.24, kRowTime = 0.74, kAloneRowTime = 1.0;
+constexpr double kKeys = 128, kColumns = 256, kMoreColumns = 29;
+constexpr ElementCost kElementCost = {0.5, 4.75, 0};
 // Of 1, 2 and 3 groups.
-constexpr double kGroupTimes[] = {1, 1.62, 2.28};
+constexpr double kGroupTimes[] = {1, 1.36, 1.74};
 
 // Time until the last SM is done, if each takes the next row tile when it becomes free.
 double time_of(const std::vector<double>& tiles, int64_t others, int multiprocessors) {
@@ -112,11 +111,9 @@ double hopper_time(const StepBuilder& builder, const AttentionSpec& form,
   const double work = config.keys / kKeys * kGroupTimes[config.groups - 1] *
                       (kProductsTime * (columns + kMoreColumns) / kColumns +
                        kElementsTime * kElementCost.of(element_work(form)) + strips);
-  const double row_time = kResultTime * config.groups * Warpgroup::kRows *
-                              static_cast<double>(form.column->extent()->integer) +
-                          (config.queries == 2 ? 0 : kAloneRowTime);
-  const double waits = time_of(visits, config.groups, row_time, std::hypot(work, kTileLatency),
-                               rows, others, machine.multiprocessors);
+  const double waits =
+      time_of(visits, config.groups, config.queries == 2 ? kRowTime : kAloneRowTime,
+              std::hypot(work, kTileLatency), rows, others, machine.multiprocessors);
   const double bytes =
       static_cast<double>(others) *
       (static_cast<double>(rows + keys) * columns * static_cast<double>(size_of(form.key->dtype)));

@@ -9,32 +9,23 @@
 namespace redfuser::codegen {
 namespace {
 
-// All constants are fitted to the times of graphs drawn at random and of decoding, on an H200 and
-// an H100. Microseconds at kFittedClock: of a kernel, of a count of who is last, of each state that
-// is merged, and of an element of a block's result.
-constexpr double kStartTime = 4.48, kMergeTime = 1.8, kStateTime = 0.118, kResultTime = 6.7e-4;
+// All constants are fitted to the times of graphs drawn at random, on an H200. Microseconds at
+// kFittedClock: of a kernel, of a block, of a step's latency, of a count of who is last, and of
+// each state that is merged.
+constexpr double kStartTime = 3.6, kBlockTime = 0.85, kStepTime = 0.62;
+constexpr double kMergeTime = 0.72, kStateTime = 0.093;
 // Of a warp and key: products of 128 columns, and elements.
-constexpr double kProductsTime = 2.1e-3, kElementsTime = 6.9e-3;
-constexpr ElementCost kElementCost = {0.15, 1.95, 1.7};
+constexpr double kProductsTime = 4.7e-3, kElementsTime = 1.1e-3;
+constexpr ElementCost kElementCost = {0.83, 3.3, 1.9};
 constexpr double kColumns = 128;
 // What operands take that are converted or split, of those that the matrix units read as they are.
-constexpr double kConverted = 2.1;
+constexpr double kConverted = 2;
 // Warps of a block and blocks of a multiprocessor share its units, to these powers.
-constexpr double kWarpsPower = 0.64, kBlocksPower = 0.6;
+constexpr double kWarpsPower = 0.62, kBlocksPower = 0.38;
 // Bytes that a multiprocessor takes by TMA in a microsecond.
-constexpr double kTmaRate = 135e3;
-
-// Blocks of a multiprocessor: as many as it has room for.
-int resident_blocks(StepBuilder& builder, const AttentionSpec& form, const SplitKvConfig& config) {
-  constexpr int kWarp = 32, kRegisters = 128;
-  const int threads = kWarp * config.warps;
-  const int bytes = split_shared_bytes(builder.target, form, config) + SplitKvLayout::kStatic;
-  return std::max(
-      config.blocks,
-      std::min({select::kThreadsOfMultiprocessor / threads,
-                select::kRegistersOfMultiprocessor / (threads * kRegisters),
-                (builder.target.shared_bytes + kBlockReserved) / (bytes + kBlockReserved)}));
-}
+constexpr double kTmaRate = 75e3;
+// Turns of blocks overlap.
+constexpr double kTurnsPower = 0.86;
 
 }  // namespace
 
@@ -52,9 +43,8 @@ double split_kv_time(StepBuilder& builder, const AttentionSpec& form, const Spli
   const int64_t segments = std::clamp<int64_t>(
       slots / groups, 1, std::min<int64_t>(keys / (2 * config.step()) + 1, Segments::kMax));
   const int64_t blocks = groups * segments;
-  const auto resident = static_cast<double>(resident_blocks(builder, form, config));
-  const double at_once =
-      std::clamp(static_cast<double>(blocks) / machine.multiprocessors, 1.0, resident);
+  const double at_once = std::clamp(static_cast<double>(blocks) / machine.multiprocessors, 1.0,
+                                    static_cast<double>(config.blocks));
   const double visited = kWarpRows * mean_visits(pool, form, split_rows(form), kWarpRows, sizes);
   const double steps = std::ceil(visited / static_cast<double>(segments) / config.step());
   const auto depth = static_cast<double>(form.depth->extent()->integer);
@@ -67,12 +57,10 @@ double split_kv_time(StepBuilder& builder, const AttentionSpec& form, const Spli
   const double share = std::pow(config.warps, kWarpsPower) * std::pow(at_once, kBlocksPower);
   const double key_bytes = static_cast<double>(size_of(form.key->dtype)) * depth +
                            static_cast<double>(size_of(form.value->dtype)) * column;
-  const double step = pace(machine) * work * share +
+  const double step = pace(machine) * std::hypot(work * share, kStepTime) +
                       (config.boxed ? key_bytes * config.step() * at_once / kTmaRate : 0);
-  const double turns =
-      std::ceil(static_cast<double>(blocks) / (resident * machine.multiprocessors));
-  const double result = kResultTime * split_rows(form) * column * at_once;
-  const double waiting = turns * (steps * step + result);
+  const double turns = std::ceil(static_cast<double>(blocks) / static_cast<double>(slots));
+  const double waiting = (kBlockTime + steps * step) * std::pow(turns, kTurnsPower);
   const double memory =
       key_bytes * static_cast<double>(keys) * static_cast<double>(others) / machine.dram_rate;
   const double cache = key_bytes * visited * static_cast<double>(groups) / machine.l2_rate();
