@@ -133,7 +133,10 @@ class Enumeration {
   // Loads that wait in registers leave few of them for the offsets of chunks.
   bool has_registers(const SinglePassConfig& c) const {
     constexpr int kMaxWaiting = 1024;  // chunks of a block
-    return !facts_.scattered || c.shared || c.chunks * c.threads <= kMaxWaiting;
+    constexpr int kMaxShared = 4;      // chunks of a thread in a cluster
+    if (!facts_.scattered) return true;
+    return c.shared ? c.cluster == 1 || c.chunks <= kMaxShared
+                    : c.chunks * c.threads <= kMaxWaiting;
   }
 
   void push(const SinglePassConfig& c) {
