@@ -133,9 +133,9 @@ class Enumeration {
   // Loads that wait in registers leave few of them for the offsets of chunks.
   bool has_registers(const SinglePassConfig& c) const {
     constexpr int kMaxWaiting = 1024;  // chunks of a block
-    constexpr int kMaxShared = 4;      // chunks of a thread in a cluster
+    constexpr int kMaxShared = 4;  // chunks of a thread in a cluster; ptxas spills more for sm_100
     if (!facts_.scattered) return true;
-    return c.shared ? c.cluster == 1 || c.chunks <= kMaxShared
+    return c.shared ? target_.architecture < 100 || c.cluster == 1 || c.chunks <= kMaxShared
                     : c.chunks * c.threads <= kMaxWaiting;
   }
 
