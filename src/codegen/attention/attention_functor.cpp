@@ -189,7 +189,7 @@ std::string AttentionFunctor::scalar_functions() {
   std::vector<size_t> steps;
   if (counts_) steps.push_back(0);
   for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
-    if (!is_value(k)) steps.push_back(k + 1);
+    if (!form_.is_value(k)) steps.push_back(k + 1);
   }
   std::string text = fmt::format("static constexpr int kScalars = {};\n", steps.size());
   for (size_t i = 0; i < steps.size(); ++i) {

@@ -36,7 +36,6 @@ class AttentionFunctor {
 
  private:
   StateText state_text(Emitter& emitter) const;
-  bool is_value(size_t accumulator) const { return accumulator == form_.value_accumulator; }
   bool of_row(size_t result) const;
   bool is_written(size_t result) const;
   void bind_block(Emitter& emitter) const;

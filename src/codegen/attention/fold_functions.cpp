@@ -49,10 +49,10 @@ std::string FoldFunctions::settle(size_t number, const Phase& phase, bool over_q
   StateText state(e, rows_, kOfStep, form_.value_accumulator);
   for (const cascade::Reference& r : rows_.references) e.nest({r.value});
   for (size_t k = phase.begin; k < phase.end; ++k) {
-    if (!is_value(k)) e.nest({rows_.accumulators[k].transport});
+    if (!form_.is_value(k)) e.nest({rows_.accumulators[k].transport});
   }
   for (size_t k = phase.begin; k < phase.end; ++k) {
-    if (!is_value(k)) {
+    if (!form_.is_value(k)) {
       const auto combiner = combiner_of(rows_.accumulators[k].reduction);
       state.combine(k,
                     over_quads ? fmt::format("quad_reduce<{}>(part.a{})", combiner, k)

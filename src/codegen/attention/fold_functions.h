@@ -33,8 +33,6 @@ class FoldFunctions {
   std::string copy(const char* name, const TmaOperand& operand) const;
 
  private:
-  bool is_value(size_t k) const { return k == form_.value_accumulator; }
-
   KernelText& kernel_;
   const AttentionSpec& form_;
   const FlatStreaming& rows_;

@@ -105,12 +105,10 @@ std::optional<ClusterForm> cluster_form(const ir::Graph& graph, const Target& ta
   for (const ProductCall& each : calls) {
     if (!(form.by_rows ? each.b_row : each.b_column)->is_constant(1)) return std::nullopt;
   }
-  const auto is_given = [&](const BufferRef& buffer) {
-    return buffer.value >= 0 && graph.values[static_cast<size_t>(buffer.value)].is_given();
-  };
   // Rows that are there as well arrive sooner between the columns.
-  form.given = !is_given(call.a) && std::all_of(calls.begin(), calls.end(),
-                                                [&](const auto& each) { return is_given(each.b); });
+  form.given = !call.a.is_given(graph) &&
+               std::all_of(calls.begin(), calls.end(),
+                           [&](const auto& each) { return each.b.is_given(graph); });
   return form;
 }
 

@@ -43,6 +43,10 @@ struct BufferRef {
   ir::ValueId value = -1;
   int scratch = -1;
   bool defined() const { return value >= 0 || scratch >= 0; }
+  // Whether no kernel of a run writes it: a constant, or an input of the graph.
+  bool is_given(const ir::Graph& graph) const {
+    return value >= 0 && graph.values[static_cast<size_t>(value)].is_given();
+  }
 };
 
 struct Scratch {

@@ -130,10 +130,11 @@ class Enumeration {
                                     c.lanes == 32 ? facts_.max_staging_words : 0);
   }
 
-  // Loads that wait in registers leave few of them for the offsets of chunks.
+  // Loads that wait in registers leave few of them for the offsets of chunks, and so do addresses
+  // in other blocks as ptxas compiles them for sm_100 and newer.
   bool has_registers(const SinglePassConfig& c) const {
     constexpr int kMaxWaiting = 1024;  // chunks of a block
-    constexpr int kMaxShared = 4;  // chunks of a thread in a cluster; ptxas spills more for sm_100
+    constexpr int kMaxShared = 4;      // chunks of a thread in a cluster
     if (!facts_.scattered) return true;
     return c.shared ? target_.architecture < 100 || c.cluster == 1 || c.chunks <= kMaxShared
                     : c.chunks * c.threads <= kMaxWaiting;

@@ -49,7 +49,7 @@ Emitter BiasText::emitter() const {
   return result;
 }
 
-// The text of the value from what is loaded.
+// The text of the value, computed from the loaded elements.
 std::string BiasText::emit(Emitter& emitter, const Placed& placed) const {
   emitter.bind(placed.place, "loaded." + placed.name);
   for (size_t i = 0; i < placed.reads.size(); ++i) {

@@ -179,7 +179,7 @@ void ElementText::write(bool checks) {
   for (size_t k = score_.phases[phase_].begin; k < score_.phases[phase_].end; ++k) {
     const cascade::Accumulator& a = form_.rows.accumulators[k];
     ir::Expr lift = score_.rows.accumulators[k].lift;
-    if (k == form_.value_accumulator) {
+    if (form_.is_value(k)) {
       weight = emitter_.emit_as(lift, DType::Float32);
       continue;
     }

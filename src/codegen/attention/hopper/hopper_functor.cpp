@@ -147,7 +147,7 @@ std::string HopperFunctor::reduced(bool whole, size_t phase) const {
   const ScoreSpec& spec = score(whole);
   std::string text = "State part;\n";
   for (size_t k = phases_[phase].begin; k < phases_[phase].end; ++k) {
-    if (is_value(k)) continue;
+    if (form_.is_value(k)) continue;
     const std::string_view op = combiner_of(rows_.accumulators[k].reduction);
     std::string value = fmt::format("{0}::apply(parts[0].a{1}, parts[1].a{1})", op, k);
     if (!spec.per_lane[k]) value = fmt::format("quad_reduce<{}>({})", op, value);
@@ -162,7 +162,7 @@ std::string HopperFunctor::reduced(bool whole, size_t phase) const {
 std::string HopperFunctor::join_lanes() const {
   std::string text;
   for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
-    if (is_value(k) || !scores_.masked.per_lane[k]) continue;
+    if (form_.is_value(k) || !scores_.masked.per_lane[k]) continue;
     text += fmt::format("s.a{0} = quad_reduce<{1}>(s.a{0});\n", k,
                         combiner_of(rows_.accumulators[k].reduction));
   }
@@ -213,14 +213,14 @@ std::string HopperFunctor::exchange() const {
   for (size_t phase = 0; phase < phases_.size(); ++phase) {
     std::vector<size_t> shared;
     for (size_t k = phases_[phase].begin; k < phases_[phase].end; ++k) {
-      if (!is_value(k) && !scores_.masked.per_lane[k]) shared.push_back(k);
+      if (!form_.is_value(k) && !scores_.masked.per_lane[k]) shared.push_back(k);
     }
     exchanges |= !shared.empty();
     text += functions(fmt::format("Phase<{}>", phase), shared);
   }
   std::string put, get;
   for (size_t k = 0; k < scalars; ++k) {
-    if (is_value(k)) continue;
+    if (form_.is_value(k)) continue;
     put += fmt::format("to[{0} * stride] = s.a{0};\n", k);
     get += fmt::format("s.a{0} = from[{0} * stride];\n", k);
     if (scores_.masked.per_lane[k]) last.push_back(k);

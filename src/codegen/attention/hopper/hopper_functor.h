@@ -37,7 +37,6 @@ class HopperFunctor {
 
  private:
   std::vector<ir::Expr> inner() const;
-  bool is_value(size_t k) const { return k == form_.value_accumulator; }
   bool is_even() const;
   const ScoreSpec& score(bool whole) const { return whole ? scores_.whole : scores_.masked; }
   Emitter emitter();

@@ -22,7 +22,7 @@ double waste(ir::Expr length, int64_t keys) {
 std::vector<ir::Expr> lifts_of(ir::ExprPool& pool, const AttentionSpec& form, ir::Expr visible) {
   std::vector<ir::Expr> result;
   for (size_t k = 0; k < form.rows.accumulators.size(); ++k) {
-    ir::Expr lift = k == form.value_accumulator ? form.weight : form.rows.accumulators[k].lift;
+    ir::Expr lift = form.lift_of(k);
     result.push_back(visible ? where_visible(pool, visible, lift) : lift);
   }
   return result;

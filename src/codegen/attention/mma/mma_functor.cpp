@@ -26,14 +26,10 @@ MmaFunctor::MmaFunctor(StepBuilder& builder, const AttentionSpec& form, int keys
   find_shared();
 }
 
-ir::Expr MmaFunctor::lift_of(size_t k) const {
-  return is_value(k) ? form_.weight : rows_.accumulators[k].lift;
-}
-
 // What the main loop computes for each element.
 std::vector<ir::Expr> MmaFunctor::inner() const {
   std::vector<ir::Expr> result = {form_.query->args[0]};
-  for (size_t k = 0; k < rows_.accumulators.size(); ++k) result.push_back(lift_of(k));
+  for (size_t k = 0; k < rows_.accumulators.size(); ++k) result.push_back(form_.lift_of(k));
   if (form_.scale) result.push_back(form_.scale);
   if (boxes_) {
     for (const TmaOperand* operand : {&boxes_->key, &boxes_->value}) {

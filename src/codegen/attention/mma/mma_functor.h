@@ -38,9 +38,7 @@ class MmaFunctor {
  private:
   std::vector<ir::Expr> inner() const;
   void find_shared();
-  bool is_value(size_t k) const { return k == form_.value_accumulator; }
   size_t value_phase() const;
-  ir::Expr lift_of(size_t k) const;
 
   std::string operand(const MmaOperand& operand, ir::Expr read, ir::Expr element, int unit);
   std::string offset_function(const char* name, const char* parameters, ir::Expr read,

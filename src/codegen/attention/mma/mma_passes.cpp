@@ -1,4 +1,4 @@
-// The steps of a fold: what is known before a tile's scores, and the passes over them.
+// The passes over a tile of scores, as functions of a Form.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -28,7 +28,8 @@ void MmaFunctor::bind_score(Emitter& emitter, size_t phase) const {
 std::vector<ir::Expr> MmaFunctor::nested(size_t phase) const {
   std::vector<ir::Expr> result;
   if (phase == 0) result = shared_;
-  for (size_t k = phases_[phase].begin; k < phases_[phase].end; ++k) result.push_back(lift_of(k));
+  for (size_t k = phases_[phase].begin; k < phases_[phase].end; ++k)
+    result.push_back(form_.lift_of(k));
   return result;
 }
 
@@ -57,7 +58,7 @@ std::string MmaFunctor::lift_function(size_t phase) {
   }
   for (size_t k = phases_[phase].begin; k < phases_[phase].end; ++k) {
     const cascade::Accumulator& a = rows_.accumulators[k];
-    if (is_value(k)) {
+    if (form_.is_value(k)) {
       const std::string weight = e.emit_as(form_.weight, DType::Float32);
       e.line(fmt::format("weight = exists ? {} : 0.0f;", weight));
     } else {
