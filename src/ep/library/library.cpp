@@ -3,10 +3,11 @@
 
 #include "base/error.h"
 #include "ep/factory.h"
+#include "ep/gpu/gpu_factory.h"
 
 namespace {
 
-using redfuser::ep::Factory;
+using namespace redfuser::ep;
 
 // An ONNX Runtime of any version can make a status, so that it can report that it is too old.
 const OrtApi* any_interface(const OrtApiBase& base) {
@@ -26,16 +27,18 @@ __attribute__((visibility("default"))) OrtStatus* CreateEpFactories(
   const OrtApi* any = nullptr;
   try {
     *num_factories = 0;
-    const redfuser::ep::Api api = redfuser::ep::negotiate(*base);
+    const Api api = negotiate(*base);
     any = api.ort;
-    if (max_factories == 0) redfuser::user_error("ONNX Runtime has no room for a factory");
-    factories[0] = new Factory(api);
-    *num_factories = 1;
+    const size_t count = api.version >= kOldestGpuVersion ? 2 : 1;
+    if (max_factories < count) redfuser::user_error("ONNX Runtime has no room for factories");
+    factories[0] = new CpuFactory(api);
+    if (count == 2) factories[1] = new GpuFactory(api);
+    *num_factories = count;
     return nullptr;
   } catch (...) {
     if (any == nullptr) any = any_interface(*base);
     // A status needs the interface. Without it ONNX Runtime gets zero factories.
-    return any == nullptr ? nullptr : redfuser::ep::status_of_exception(*any);
+    return any == nullptr ? nullptr : status_of_exception(*any);
   }
 }
 
