@@ -198,6 +198,8 @@ struct KernelTable {
   int64_t window_lanes_f32;  // float32 elements of a vector; of float64 there are half as many
   // Those that this machine runs, the best first; the last of them needs no extension.
   const IntegerKernels* integer[3];
+  // For a constant signed factor, split by split_pairs; null where others are faster.
+  const IntegerKernels* byte_pairs;
   IntegerFinishFn finish_i32, finish_f32;
   QuantizeFn quantize_f32;
   ScaleFn add_scaled_i32;

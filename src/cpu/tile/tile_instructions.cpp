@@ -229,6 +229,27 @@ void Convert::run(TileContext& machine) const {
   }
 }
 
+Lookup::Lookup(RegisterId out, RegisterId a, std::vector<uint32_t> elements, int64_t lowest)
+    : table(std::move(elements)), lowest(lowest) {
+  reads = {a};
+  writes = {out};
+  elementwise = true;
+}
+
+void Lookup::run(TileContext& machine) const {
+  const Register& r = info(machine, writes[0]);
+  const Extents e = extents_of(machine, r);
+  const Operand a = operand(machine, reads[0], r.shape);
+  const uint32_t* const elements = table.data() - lowest;
+  for (int64_t row = 0; row < e.rows; ++row) {
+    const int64_t offset = a.offsets ? a.offsets[row] : row * a.stride;
+    const auto* in = static_cast<const int32_t*>(a.data) + offset;
+    auto* out = reinterpret_cast<uint32_t*>(slot(machine, writes[0]).data) +
+                row * slot(machine, writes[0]).stride;
+    for (int64_t i = 0; i < e.columns; ++i) out[i] = elements[in[i]];
+  }
+}
+
 Spread::Spread(RegisterId out, RegisterId a) {
   reads = {a};
   writes = {out};

@@ -1,4 +1,4 @@
-#include "cpu/tile/low_bit_convert.h"
+#include "cpu/tile/bytes/low_bit_convert.h"
 
 #include <array>
 
