@@ -142,10 +142,10 @@ struct ChannelArgs {
 inline constexpr int64_t kFilterSlack = 32;
 using FilterFn = void (*)(const ChannelArgs& args);
 
-// out[f, p] = bias[f] + Σ_k weights[k, f] · in[position(p) + offsets[k]] for up to two vectors of
+// out[f, p] = bias[f] + Σ_k weights[k, f] · in[position(p) + offsets[k]] for up to three vectors of
 // filters f: a convolution at `lines` x `columns` output positions, where position(p) = p / columns
-// · line_step + p mod columns · step. Rows of `weights`, and `bias`, are whole vectors: one where
-// the filters fit into one, else two; elements beyond the filters are 0.
+// · line_step + p mod columns · step. Rows of `weights`, and `bias`, are whole vectors, as few as
+// the filters fit into; elements beyond the filters are 0.
 struct WindowArgs {
   int64_t lines = 0, columns = 0, taps = 0, filters = 0;
   int64_t line_step = 0, step = 1;
