@@ -91,6 +91,7 @@ namespace {
 
 // Counts through (position / inner) mod extent without dividing at every step.
 void fill_index(int64_t* out, int64_t begin, int64_t count, int64_t inner, int64_t extent) {
+  if (count == 0) return;  // of an axis without elements, whose sizes divide nothing
   int64_t low = begin % inner, value = (begin / inner) % extent;
   for (int64_t i = 0; i < count; ++i) {
     out[i] = value;
