@@ -170,9 +170,7 @@ int64_t Device::free_bytes() const {
   return static_cast<int64_t>(free);
 }
 
-void Device::synchronize() const {
-  check(driver().cuCtxSynchronize(), "waiting for the GPU");
-}
+void Device::synchronize() const { check(driver().cuCtxSynchronize(), "waiting for the GPU"); }
 
 Buffer::Buffer(DevicePtr device, int64_t bytes, const char* what)
     : device_(std::move(device)), bytes_(bytes) {
