@@ -169,14 +169,5 @@ TEST(RunSizes, NoRankIsTaken) {
   }
 }
 
-TEST(RunSizes, SqueezeWithoutAxesTakesEveryDimensionOfOne) {
-  Session session(compile(Model::parse(std::string(kHead) +
-                                       "(float[n, 1, m] x) => (y) { z = Squeeze(x) y = Exp(z) }")));
-  for (const auto& [dims, left] : std::vector<std::pair<Dims, Dims>>{
-           {{3, 1, 4}, {3, 4}}, {{1, 1, 4}, {4}}, {{3, 1, 1}, {3}}, {{1, 1, 1}, {}}}) {
-    EXPECT_EQ(session.run({{"x", ramp(dims, -3)}}).at("y").dims(), left);
-  }
-}
-
 }  // namespace
 }  // namespace redfuser::testing

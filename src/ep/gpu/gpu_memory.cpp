@@ -72,7 +72,11 @@ GpuAllocator::GpuAllocator(const Api& api, GpuMemory& memory, const OrtMemoryInf
   };
   Reserve = Alloc;
   Free = [](OrtAllocator* allocator, void* address) noexcept {
-    self(allocator).memory_.free(address);
+    try {
+      self(allocator).memory_.free(address);
+    } catch (const std::exception&) {
+      // A GPU that is lost, of which the runs have told.
+    }
   };
   Info = [](const OrtAllocator* allocator) noexcept {
     return &static_cast<const GpuAllocator*>(allocator)->info_;
@@ -83,11 +87,11 @@ GpuAllocator::GpuAllocator(const Api& api, GpuMemory& memory, const OrtMemoryInf
   };
 }
 
-// ONNX Runtime reports null as a lack of memory.
+// ONNX Runtime reports null as a lack of memory; it has no other report of an allocator.
 void* GpuAllocator::allocate(size_t bytes, cuda::StreamHandle stream) noexcept {
   try {
     return memory_.allocate(bytes, stream);
-  } catch (const UserError&) {
+  } catch (const std::exception&) {
     return nullptr;
   }
 }

@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "ir/polynomial.h"
-#include "ir/ranges.h"
 #include "ops/arguments.h"
 #include "ops/families.h"
 #include "ops/reindex.h"
@@ -97,16 +96,9 @@ void infer_flatten(InferContext& context) {
                product_of(context.pool(), sizes.subspan(axis))});
 }
 
-// Without axes every dimension of one element goes: where a size decides, the rank is that of a
-// run.
 void infer_squeeze(InferContext& context) {
   const Shape& shape = context.shape(0);
   auto axes = axes_argument(context, "axes", 1, context.rank(0));
-  const ir::Expr one = context.pool().integer(1);
-  for (int i = 0; i < context.rank(0) && !axes; ++i) {
-    if (shape[i]->is_constant() || ir::proved_less(context.pool(), one, shape[i])) continue;
-    context.fail_unknown(fmt::format("no axes, and dimension {} may be 1", i));
-  }
   Shape result;
   for (int i = 0; i < context.rank(0); ++i) {
     const bool named = axes && std::count(axes->begin(), axes->end(), i) > 0;
