@@ -90,8 +90,10 @@ class Runs(unittest.TestCase):
         np.testing.assert_array_equal(y.numpy(), rows(4).ravel())
 
     def test_sizes_that_data_decide(self):
-        session = session_of("g (float[n] x) => (int64[1, k] y) { y = NonZero(x) }")
-        self.assertEqual(session.run(None, {"x": rows(1)[0]})[0].shape[0], 1)
+        session = session_of("g (float[n, 8] x, int64[2] sizes) => (float[a, b] y) { y = Reshape(x, sizes) }")
+        for n, sizes in ((2, (4, 4)), (3, (2, 12))):
+            y = session.run(None, {"x": rows(n), "sizes": np.array(sizes)})[0]
+            np.testing.assert_array_equal(y, rows(n).reshape(sizes))
 
     def test_values_pass_between_providers(self):
         session = session_of(BETWEEN, whole=False)

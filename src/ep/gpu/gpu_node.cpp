@@ -46,6 +46,7 @@ void GpuNode::copy_out(const NamedDeviceTensors& results, OrtKernelContext& cont
     const auto target = reinterpret_cast<uint64_t>(tensor_of(api_, *value).data);
     if (result.on_host) {
       on.to_device(target, result.data, bytes);
+      on.synchronize();  // the next run writes the memory that is read
     } else {
       on.copy(target, reinterpret_cast<uint64_t>(result.data), bytes);
     }
