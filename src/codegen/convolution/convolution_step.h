@@ -38,8 +38,8 @@ class ConvolutionStep {
   ir::Expr sum() const {
     return pool().leaf(ir::LeafKind::Product, 0, of_integers() ? DType::Int32 : dtype());
   }
-  // Of integers: what is subtracted from the input's elements, and from the weights' of filter
-  // output[1]; null for 0.
+  // Zero points of integers, which are subtracted from the elements of the input and of the weights
+  // of filter output[1]; null for 0.
   ir::Expr input_zero() const { return zero_point(operands_.input_zero); }
   ir::Expr weights_zero() const { return zero_point(operands_.weights_zero); }
   // The input's element outside of the image, of its type.

@@ -10,9 +10,6 @@
 namespace redfuser::cpu {
 namespace {
 
-// Of groups of a panel that have a rest, where pairs of bytes are no faster.
-constexpr double kMostSplit = 0.25;
-
 // The left factor is the unsigned one, the right factor the signed one.
 int64_t left_offset(const IntegerKernels& kernels, DType dtype) {
   return kernels.left_offset(dtype == DType::Int8, false);

@@ -37,7 +37,7 @@ struct PackedPanels {
   const IntegerKernels* kernels = nullptr;  // that multiply them
   Tensor panels;
   std::vector<int32_t> sums;  // of columns
-  // What was split from the panels of all batches.
+  // The rests of the panels of all batches (split_pairs).
   std::vector<int64_t> begins;
   std::vector<int32_t> split_groups;
   std::vector<uint32_t> split_words;

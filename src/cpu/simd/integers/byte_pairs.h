@@ -10,6 +10,9 @@
 
 namespace redfuser::cpu {
 
+// Pairs of bytes are no faster where a larger share of the groups has a rest.
+inline constexpr double kMostSplit = 0.25;
+
 // The excess of the pairs of a word of four bytes, which it loses; 0 where there is none.
 inline uint32_t split_pairs(uint32_t& word) {
   constexpr int kMost = 128;

@@ -260,8 +260,8 @@ void integer_row(int64_t groups, const char* a, const char* b, int32_t* c) {
 template <class Dot>
 concept Splits = Dot::kSplit;
 
-// C[rows, NV vectors] += the products of what was split from the rows, or from the panel, of which
-// `line` is the first.
+// Adds to C[rows, NV vectors] the products of the rests of the rows, or of the panel. `line` is the
+// first row, or the number of the panel.
 template <class Dot, bool kLeftSigned, bool kOffsets, int NV>
 void add_rests(const IntegerRests& rests, int64_t line, int64_t rows, const char* a,
                int64_t a_stride, const char* panel, const int64_t* offsets, int32_t* c,

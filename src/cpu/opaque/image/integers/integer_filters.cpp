@@ -9,9 +9,6 @@ namespace redfuser::cpu {
 
 namespace {
 
-// Of groups that have a rest, where pairs of bytes are no faster.
-constexpr double kMostSplit = 0.25;
-
 // Groups as the kernels take them, unless filling up the last one is dear.
 ChannelGroups groups_of(const IntegerKernels& kernels, int64_t channels, int64_t taps) {
   ChannelGroups groups{channels, taps, 1};
