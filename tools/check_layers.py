@@ -41,7 +41,8 @@ BELOW = {
     "cpu/simd/integers": ["cpu/simd"],
     "cpu/machine": ["cpu", "cpu/simd"],
     "cpu/growing": ["cpu"],
-    "cpu/tile": ["cpu/growing", "cpu/machine", "cpu/simd/integers"],
+    "cpu/tile": ["cpu/growing", "cpu/machine", "cpu/simd/integers", "cpu/tile/bytes"],
+    "cpu/tile/bytes": ["cpu/simd"],
     "cpu/pointwise": ["cpu/tile"],
     "cpu/estimate": ["cpu/pointwise"],
     "cpu/steps": ["cpu/estimate"],
@@ -69,7 +70,7 @@ BELOW = {
     "codegen/matrix": ["codegen/elementwise"],
     "codegen/cluster_product": ["codegen/matrix"],
     "codegen/product": ["codegen/cluster_product"],
-    "codegen/convolution": ["codegen/product"],
+    "codegen/convolution": ["codegen/integer_product", "ops/elementwise"],
     "codegen/opaque": ["codegen/convolution"],
     "codegen/recurrent": ["codegen/product", "ops/recurrent"],
     "codegen/ranking": ["codegen/rows"],
@@ -104,6 +105,8 @@ BELOW = {
     "runtime/state": ["runtime/program"],
     "runtime/decode": [],
     "ep": ["runtime"],
+    "ep/gpu": ["ep"],
+    "ep/library": ["ep/gpu"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 SUFFIXES = {".h", ".cpp", ".cuh"}

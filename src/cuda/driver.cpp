@@ -25,6 +25,7 @@ DriverApi load_driver() {
   RF_BIND(cuDevicePrimaryCtxRetain);
   RF_BIND(cuDevicePrimaryCtxRelease_v2);
   RF_BIND(cuCtxSetCurrent);
+  RF_BIND(cuCtxSynchronize);
   RF_BIND(cuMemGetInfo_v2);
   RF_BIND(cuMemAlloc_v2);
   RF_BIND(cuMemFree_v2);
@@ -129,6 +130,16 @@ void check(Result result, const char* what) {
   internal_error("CUDA driver, {}: {}", what, text);
 }
 
+bool Device::is_there() {
+  try {
+    int count = 0;
+    return driver().cuInit(0) == kSuccess && driver().cuDeviceGetCount(&count) == kSuccess &&
+           count > 0;
+  } catch (const UserError&) {
+    return false;
+  }
+}
+
 std::shared_ptr<const Device> Device::open() {
   const Result started = driver().cuInit(0);
   if (started != kSuccess)
@@ -158,6 +169,8 @@ int64_t Device::free_bytes() const {
   check(driver().cuMemGetInfo_v2(&free, &total), "reading the GPU's free memory");
   return static_cast<int64_t>(free);
 }
+
+void Device::synchronize() const { check(driver().cuCtxSynchronize(), "waiting for the GPU"); }
 
 Buffer::Buffer(DevicePtr device, int64_t bytes, const char* what)
     : device_(std::move(device)), bytes_(bytes) {

@@ -37,6 +37,8 @@ struct DeviceInfo {
 
 class Device {
  public:
+  // Whether the driver shows a GPU, by a question that opens none. False without a driver.
+  static bool is_there();
   // The first visible GPU (CUDA_VISIBLE_DEVICES). UserError if there is none.
   static std::shared_ptr<const Device> open();
   ~Device();
@@ -46,6 +48,8 @@ class Device {
   const DeviceInfo& info() const { return info_; }
   void make_current() const;
   int64_t free_bytes() const;
+  // Waits for all streams of the context.
+  void synchronize() const;
 
  private:
   Device() = default;

@@ -140,6 +140,7 @@ struct DriverApi {
   Result (*cuDevicePrimaryCtxRetain)(ContextHandle*, int);
   Result (*cuDevicePrimaryCtxRelease_v2)(int);
   Result (*cuCtxSetCurrent)(ContextHandle);
+  Result (*cuCtxSynchronize)();
   Result (*cuMemGetInfo_v2)(size_t*, size_t*);
   Result (*cuMemAlloc_v2)(DevicePointer*, size_t);
   Result (*cuMemFree_v2)(DevicePointer);

@@ -40,7 +40,9 @@ __device__ __forceinline__ void load_tile(T* tile, const T* from, At at, long lo
       const int i = step + thread, row = i / kGroups, column = i % kGroups * kGroup;
       if (Rows * kGroups % Threads != 0 && i >= Rows * kGroups) break;
       const bool exists = row < rows && column < columns;
-      ptx_copy_async(tile + row * kPitch + column, from + (exists ? at(row, column) : 0), exists);
+      // A costly offset in a select would become a branch for each copy.
+      const long long offset = at(min(row, rows - 1), column);
+      ptx_copy_async(tile + row * kPitch + column, from + (exists ? offset : 0), exists);
     }
   } else {
     for (int i = thread; i < Rows * Columns; i += Threads) {

@@ -26,6 +26,13 @@ __device__ __forceinline__ unsigned long long matrix_descriptor(unsigned address
          static_cast<unsigned long long>(slab >> 4) << 16 | (address & 0x3ffff) >> 4;
 }
 
+// The operands' tensor maps, whose boxes are slabs.
+struct AttentionTensors {
+  const TensorMap& query;
+  const TensorMap& key;
+  const TensorMap& value;
+};
+
 // Prevents the compiler from moving reads and writes of a product's registers across its start and
 // end.
 template <int N>

@@ -47,3 +47,10 @@ class KeyTiles {
 
   int before_[N], shift_[N], count_;
 };
+
+// Adjacent tiles.
+struct TileRange {
+  int begin, tiles;
+  __device__ __forceinline__ int count() const { return tiles; }
+  __device__ __forceinline__ int operator()(int i) const { return begin + i; }
+};

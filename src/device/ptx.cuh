@@ -59,7 +59,7 @@ __device__ __forceinline__ void ptx_prefetch(const void* pointer) {
 // 16 bytes that this kernel reads once, without allocation in L1.
 __device__ __forceinline__ uint4 ptx_load_once(const uint4* pointer) {
   uint4 r;
-  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
+  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
                : "=r"(r.x), "=r"(r.y), "=r"(r.z), "=r"(r.w)
                : "l"(pointer));
   return r;
@@ -249,5 +249,13 @@ __device__ __forceinline__ void ptx_launch_dependents() {
 __device__ __forceinline__ void ptx_await_launches() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+// The same; all threads of the block call it. ptxas moves loads before the wait, but not before a
+// barrier.
+__device__ __forceinline__ void ptx_await_launches_together() {
+#if __CUDA_ARCH__ >= 900
+  ptx_await_launches();
+  __syncthreads();
 #endif
 }

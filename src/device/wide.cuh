@@ -21,15 +21,6 @@ __device__ __forceinline__ unsigned opaque_address(unsigned address) {
   return address;
 }
 
-// value = left ⊕ right of the two groups' values for the rows line and line + 8 of `rows`.
-template <typename Op>
-__device__ __forceinline__ void join_groups(float (&value)[2], const float* rows, int line) {
-#pragma unroll
-  for (int h = 0; h < 2; ++h) {
-    value[h] = Op::apply(rows[line + h * 8], rows[kWideRows + line + h * 8]);
-  }
-}
-
 // Stores the group's weights of Keys keys from `key` on, for the thread's rows line and line + 8.
 template <int Keys>
 __device__ __forceinline__ void store_weights(char* weights, const unsigned (&p)[Keys / 16][4],

@@ -18,7 +18,10 @@ struct Api {
 };
 
 inline constexpr uint32_t kOldestVersion = 23;  // 1.23, the first with what a provider needs
+// Whose tensors are in the CPU's memory, and in that of a GPU.
 inline constexpr char kProviderName[] = "RedFuserExecutionProvider";
+inline constexpr char kGpuProviderName[] = "RedFuserCudaExecutionProvider";
+inline constexpr uint32_t kOldestGpuVersion = 24;  // the first that copies between providers
 
 // UserError, with both versions, for an ONNX Runtime that is not of the series 1 from 1.23 on.
 Api negotiate(const OrtApiBase& base);

@@ -1,8 +1,20 @@
 #include "ep/factory.h"
 
-#include "ep/provider.h"
+#include "base/error.h"
+#include "ep/cpu_node.h"
 
 namespace redfuser::ep {
+namespace {
+
+class CpuProvider final : public Provider {
+ public:
+  using Provider::Provider;
+
+ private:
+  CompiledNode* node(NodeParts parts) const override { return new CpuNode(std::move(parts)); }
+};
+
+}  // namespace
 
 OrtEpDevice* Factory::device_for(const OrtHardwareDevice& hardware) {
   OrtEpDevice* device = nullptr;
@@ -12,33 +24,29 @@ OrtEpDevice* Factory::device_for(const OrtHardwareDevice& hardware) {
 
 // ONNX Runtime calls every function of its own version, so none of those that 1.23 knows is null,
 // whatever the interface says of it.
-Factory::Factory(const Api& api) : OrtEpFactory{}, api_(api) {
+Factory::Factory(const Api& api, const char* name) : OrtEpFactory{}, api_(api), name_(name) {
   ort_version_supported = api.version;
-  GetName = [](const OrtEpFactory*) noexcept { return kProviderName; };
+  GetName = [](const OrtEpFactory* factory) noexcept {
+    return static_cast<const Factory*>(factory)->name_;
+  };
   GetVendor = [](const OrtEpFactory*) noexcept { return "RedFuser"; };
   GetVendorId = [](const OrtEpFactory*) noexcept { return uint32_t{0}; };
   GetVersion = [](const OrtEpFactory*) noexcept { return REDFUSER_VERSION; };
-  GetSupportedDevices = [](OrtEpFactory* factory, const OrtHardwareDevice* const* devices,
+  GetSupportedDevices = [](OrtEpFactory* factory, const OrtHardwareDevice* const* machine,
                            size_t count, OrtEpDevice** offered, size_t most,
                            size_t* number) noexcept {
     return guarded(self(factory).api_, [&] {
       *number = 0;
-      for (size_t i = 0; i < count && *number < most; ++i) {
-        if (self(factory).api_.ort->HardwareDevice_Type(devices[i]) != OrtHardwareDeviceType_CPU) {
-          continue;
-        }
-        offered[*number] = self(factory).device_for(*devices[i]);
-        ++*number;
+      for (OrtEpDevice* device : self(factory).devices({machine, machine + count})) {
+        if (*number == most) user_error("ONNX Runtime has no room for {} devices", *number + 1);
+        offered[(*number)++] = device;
       }
     });
   };
   CreateEp = [](OrtEpFactory* factory, const OrtHardwareDevice* const*,
                 const OrtKeyValuePairs* const*, size_t, const OrtSessionOptions* options,
                 const OrtLogger* logger, OrtEp** ep) noexcept {
-    return guarded(self(factory).api_, [&] {
-      const Api& api = self(factory).api_;
-      *ep = new Provider(api, read_options(api, *options), *logger);
-    });
+    return guarded(self(factory).api_, [&] { *ep = self(factory).provider(*options, *logger); });
   };
   ReleaseEp = [](OrtEpFactory*, OrtEp* ep) noexcept { delete static_cast<Provider*>(ep); };
   CreateAllocator = [](OrtEpFactory*, const OrtMemoryInfo*, const OrtKeyValuePairs*,
@@ -57,6 +65,21 @@ Factory::Factory(const Api& api) : OrtEpFactory{}, api_(api) {
     *stream = nullptr;
     return nullptr;
   };
+}
+
+std::vector<OrtEpDevice*> CpuFactory::devices(
+    const std::vector<const OrtHardwareDevice*>& machine) {
+  std::vector<OrtEpDevice*> result;
+  for (const OrtHardwareDevice* device : machine) {
+    if (api_.ort->HardwareDevice_Type(device) == OrtHardwareDeviceType_CPU) {
+      result.push_back(device_for(*device));
+    }
+  }
+  return result;
+}
+
+Provider* CpuFactory::provider(const OrtSessionOptions& options, const OrtLogger& logger) {
+  return new CpuProvider(api_, name_, read_options(api_, name_, options), logger);
 }
 
 }  // namespace redfuser::ep

@@ -13,7 +13,8 @@ namespace {
 
 [[noreturn]] void wrong_value(const std::string& name, const std::string& value,
                               const char* wanted) {
-  user_error("{}: the option \"{}\" is \"{}\", not {}", kProviderName, name, value, wanted);
+  user_error("RedFuser's execution provider: the option \"{}\" is \"{}\", not {}", name, value,
+             wanted);
 }
 
 bool truth_of(const std::string& name, std::string value) {
@@ -75,9 +76,12 @@ void set_folder(ProviderOptions& options, const std::string&, const std::string&
   options.session.kernel_cache_folder = value;
 }
 
-const std::map<std::string, Set>& known_options() {
-  static const std::map<std::string, Set> options = {
-      {"device", set_device},
+void set_stream(ProviderOptions& options, const std::string& name, const std::string& value) {
+  options.stream = reinterpret_cast<void*>(number_of<uintptr_t>(name, value));
+}
+
+std::map<std::string, Set> known_options(const std::string& provider) {
+  std::map<std::string, Set> options = {
       {"threads", number(&SessionOptions::threads)},
       {"memory_limit", number(&SessionOptions::memory_limit)},
       {"tune", truth(&SessionOptions::tune)},
@@ -90,33 +94,35 @@ const std::map<std::string, Set>& known_options() {
       {"fuse", truth(&CompileOptions::fuse)},
       {"certify", truth(&CompileOptions::certify)},
   };
+  if (provider == kGpuProviderName) {
+    options["user_compute_stream"] = set_stream;
+  } else {
+    options["device"] = set_device;
+  }
   return options;
 }
 
 // Session options that ONNX Runtime has for the provider start with its name in small letters.
-std::string prefix() {
-  std::string name = kProviderName;
+std::string prefix_of(std::string name) {
   std::transform(name.begin(), name.end(), name.begin(),
                  [](unsigned char c) { return std::tolower(c); });
   return "ep." + name + ".";
 }
 
-void set_option(ProviderOptions& options, const std::string& name, const std::string& value) {
-  const auto found = known_options().find(name);
-  if (found != known_options().end()) return found->second(options, name, value);
+[[noreturn]] void unknown_option(const std::string& provider, const std::string& name,
+                                 const std::map<std::string, Set>& options) {
   std::vector<std::string> names;
-  std::string list;
-  for (const auto& [known, set] : known_options()) {
-    names.push_back(known);
-    list += (list.empty() ? "" : ", ") + known;
-  }
-  user_error("{} has no option \"{}\"{} (its options are {})", kProviderName, name,
-             io::did_you_mean(name, names), list);
+  for (const auto& [known, set] : options) names.push_back(known);
+  user_error("{} has no option \"{}\"{} (its options are {})", provider, name,
+             io::did_you_mean(name, names), fmt::join(names, ", "));
 }
 
 }  // namespace
 
-ProviderOptions read_options(const Api& api, const OrtSessionOptions& options) {
+ProviderOptions read_options(const Api& api, const std::string& provider,
+                             const OrtSessionOptions& options) {
+  const std::map<std::string, Set> known = known_options(provider);
+  const std::string prefix = prefix_of(provider);
   OrtKeyValuePairs* entries = nullptr;
   check(api, api.ort->GetSessionOptionsConfigEntries(&options, &entries));
   const Released<OrtKeyValuePairs> owner(entries, api.ort->ReleaseKeyValuePairs);
@@ -128,9 +134,13 @@ ProviderOptions read_options(const Api& api, const OrtSessionOptions& options) {
   for (size_t i = 0; i < count; ++i) {
     const std::string key = keys[i], value = values[i];
     if (key == "ep.context_enable" && value == "1") {
-      user_error("{} writes no compiled model: ep.context_enable must be 0", kProviderName);
+      user_error("{} writes no compiled model: ep.context_enable must be 0", provider);
     }
-    if (key.starts_with(prefix())) set_option(result, key.substr(prefix().size()), value);
+    if (!key.starts_with(prefix)) continue;
+    const std::string name = key.substr(prefix.size());
+    const auto option = known.find(name);
+    if (option == known.end()) unknown_option(provider, name, known);
+    option->second(result, name, value);
   }
   return result;
 }

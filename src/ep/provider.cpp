@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "ep/compiled_node.h"
 #include "ep/graph_model.h"
 #include "ep/ort_graph.h"
 #include "ep/value_types.h"
@@ -53,10 +52,13 @@ bool looks_like_subgraph(const Api& api, const OrtGraph& graph) {
 
 }  // namespace
 
-Provider::Provider(const Api& api, ProviderOptions options, const OrtLogger& logger)
-    : OrtEp{}, api_(api), options_(std::move(options)), logger_(logger) {
+Provider::Provider(const Api& api, const char* name, ProviderOptions options,
+                   const OrtLogger& logger)
+    : OrtEp{}, api_(api), name_(name), options_(std::move(options)), logger_(logger) {
   ort_version_supported = api.version;
-  GetName = [](const OrtEp*) noexcept { return kProviderName; };
+  GetName = [](const OrtEp* provider) noexcept {
+    return static_cast<const Provider*>(provider)->name_;
+  };
   GetCapability = [](OrtEp* provider, const OrtGraph* graph,
                      OrtEpGraphSupportInfo* claims) noexcept {
     return guarded(self(provider).api_, [&] { self(provider).claim(*graph, *claims); });
@@ -117,13 +119,13 @@ void Provider::claim(const OrtGraph& graph, OrtEpGraphSupportInfo& claims) const
   }
 }
 
-OrtNodeComputeInfo* Provider::compile(const OrtGraph& graph, const OrtNode& fused) const {
-  const std::vector<std::string> inputs = names_of(api_, inputs_of(api_, fused));
+CompiledNode* Provider::compile(const OrtGraph& graph, const OrtNode& fused) const {
   const std::vector<std::string> outputs = names_of(api_, outputs_of(api_, fused));
   const GraphModel written = model_of(api_, graph, nodes_of(api_, graph), outputs, Weights::Owned);
   const Model model = Model::from_bytes(written.bytes, written.name, written.weights);
   Program program = redfuser::compile(model, options_.compile);
-  return new CompiledNode(api_, model, std::move(program), options_.session, inputs, outputs);
+  return node({api_, model, std::move(program), options_.session,
+               names_of(api_, inputs_of(api_, fused)), outputs});
 }
 
 }  // namespace redfuser::ep

@@ -58,6 +58,8 @@ struct Value {
   bool indexed = false;
 
   bool is_constant() const { return constant.defined(); }
+  // Constants and inputs of the graph.
+  bool is_given() const { return producer < 0; }
 };
 inline constexpr int64_t kMaxElements = 64;
 

@@ -22,6 +22,10 @@ bool fold_constants(ir::Graph& graph);
 // over that axis, and end as a slice of one part: a softmax over scores and an attention sink.
 bool split_concatenation(ir::Graph& graph);
 
+// Replaces the positions of the nonzero elements of a value that is nonzero everywhere, such as
+// ones of a given shape, by functions of their numbers. Their count is then known by sizes.
+bool nonzero_indices(ir::Graph& graph);
+
 // Merges nodes of the same operator, attributes and inputs, and constants of the same bytes.
 bool eliminate_common(ir::Graph& graph);
 

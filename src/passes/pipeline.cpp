@@ -19,9 +19,9 @@ struct Pipeline {
 };
 
 constexpr Pass kOptimize[] = {
-    {"eliminate_identity", eliminate_identity},   {"fold_constants", fold_constants},
-    {"split_concatenation", split_concatenation}, {"eliminate_common", eliminate_common},
-    {"eliminate_dead", eliminate_dead},
+    {"eliminate_identity", eliminate_identity}, {"fold_constants", fold_constants},
+    {"nonzero_indices", nonzero_indices},       {"split_concatenation", split_concatenation},
+    {"eliminate_common", eliminate_common},     {"eliminate_dead", eliminate_dead},
 };
 constexpr Pass kExecution[] = {
     {"fold_scales", fold_scales},       {"recover_index_expressions", recover_index_expressions},

@@ -91,9 +91,21 @@ class Splitter {
     }
     parts_ = node.inputs;
     for (axis_ = 0; axis_ < whole.size(); ++axis_) {
-      if (has_parts_along_axis(whole[axis_]) && is_join(node.outputs[0])) return true;
+      if (!has_parts_along_axis(whole[axis_]) || !have_sizes_beside_axis(whole)) continue;
+      if (is_join(node.outputs[0])) return true;
     }
     return false;
+  }
+
+  // Whether each part has the sizes of the whole beside the axis, by the same expressions: results
+  // for the parts then have the shapes of the results that they replace.
+  bool have_sizes_beside_axis(const std::vector<ir::Expr>& whole) const {
+    for (ir::ValueId part : parts_) {
+      for (size_t d = 0; d < whole.size(); ++d) {
+        if (d != axis_ && shape_of(part)[d] != whole[d]) return false;
+      }
+    }
+    return true;
   }
 
   // Whether the sizes of the parts, each smaller than the whole, add up along the axis; sets their

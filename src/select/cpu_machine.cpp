@@ -14,7 +14,7 @@ CpuMachine vectors_of_32_bytes() {
   m.window_rate = 47000, m.window_block = 0.02;
   m.square_rate = 8000;
   m.columns_rate = 4500;
-  m.dot_rate = 60000, m.integer_rate = 5000;
+  m.dot_rate = 80000, m.integer_rate = 5000;
   return m;
 }
 

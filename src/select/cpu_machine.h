@@ -22,6 +22,7 @@ struct CpuMachine {
   double narrow_rate = 5500;        // to 16 bits
   double bfloat_share = 0.6;        // of the time of both for bfloat16
   double fill_rate = 6000;          // elements of a register that are set
+  double lookup_rate = 2500;        // elements of a table of bytes' values
   double scalar_rate = 450;         // elements one by one: ranked, summed as they run
   double gather_rate = 2300;        // elements at a stride or by a table of offsets
   double transpose_rate = 3000;     // elements of rows that lie beside each other

@@ -32,6 +32,8 @@ struct Machine {
   double warp_tensor_rate() const;
   // The same of 8-bit integers with sums in int32.
   double warp_integer_rate() const;
+  // Whether a kernel may start while those before it still run (programmatic dependent launch).
+  bool starts_early() const { return architecture >= 90; }
   double scalar_rate() const;   // fp32 on the scalar units
   double special_rate() const;  // exponentials and the like
   // Of cycles of a multiprocessor.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "ir/evaluate.h"
@@ -70,18 +71,42 @@ class Counter {
     }
     const auto bytes = static_cast<double>(size_of(e->dtype));
     work_.bytes += distinct * bytes;
-    work_.accesses += times * (scattered(e) ? std::max(kSector, bytes) : bytes);
+    work_.accesses += times * accessed(e, bytes);
   }
 
-  // Neighbouring threads read elements that are apart.
-  bool scattered(ir::Expr e) const {
-    if (inner_ == nullptr || e->args.empty() || !e->depends_on(inner_)) return false;
+  // Bytes that one of neighbouring threads moves: a share of one element where they read the same,
+  // a sector where their elements are apart.
+  double accessed(ir::Expr e, double bytes) const {
+    constexpr double kWarp = 32, kNear = 4;
+    if (inner_ == nullptr || e->args.empty()) return bytes;
+    if (!e->depends_on(inner_)) return bytes / kWarp;
     ir::Expr last = e->args.back();
-    if (e->args.size() > 1) return !last->depends_on(inner_);
-    for (const auto& [monomial, coefficient] : ir::to_polynomial(last)) {
-      if (monomial.size() == 1 && monomial[0] == inner_) return std::abs(coefficient) > 4;
+    if (e->args.size() > 1) return last->depends_on(inner_) ? bytes : std::max(kSector, bytes);
+    const std::optional<double> stride = stride_of(last);
+    return stride && std::abs(*stride) <= kNear ? bytes : std::max(kSector, bytes);
+  }
+
+  // Of an offset from one thread to the next, within the bounds that it is clamped to; nullopt
+  // where it is not affine in their axis.
+  std::optional<double> stride_of(ir::Expr offset) const {
+    if (offset == inner_) return 1;
+    if (offset->op == ir::ExprOp::Min || offset->op == ir::ExprOp::Max) {
+      const bool first = offset->args[0]->depends_on(inner_);
+      if (first && offset->args[1]->depends_on(inner_)) return std::nullopt;
+      return stride_of(offset->args[first ? 0 : 1]);
     }
-    return true;
+    const ir::Polynomial polynomial = ir::to_polynomial(offset);
+    double stride = 0;
+    for (const auto& [monomial, coefficient] : polynomial) {
+      const bool moves = std::any_of(monomial.begin(), monomial.end(),
+                                     [&](ir::Expr factor) { return factor->depends_on(inner_); });
+      if (!moves) continue;
+      if (monomial.size() > 1 || monomial[0] == offset) return std::nullopt;
+      const std::optional<double> own = stride_of(monomial[0]);
+      if (!own) return std::nullopt;
+      stride += static_cast<double>(coefficient) * *own;
+    }
+    return stride;
   }
 
   const KnownSizes& sizes_;

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <random>
+#include <vector>
+
 #include "redfuser/tensor.h"
 
 namespace redfuser {
@@ -65,6 +69,70 @@ TEST(MemoryPool, KeepsNothingOnceClosed) {
   const MemoryPool::Block fresh = pool.take(700);
   EXPECT_EQ(fresh.bytes, 700u);
   pool.give(fresh);
+}
+
+TEST(MemoryPool, RunsAfterTheFirstShareASlab) {
+  MemoryPool pool(MemoryPool::Layout::Slab);
+  const auto run = [&] {
+    pool.begin_run();
+    MemoryPool::Block x = pool.take(1000), y = pool.take(3000);
+    pool.give(x);
+    MemoryPool::Block z = pool.take(900);
+    std::vector<char*> at;
+    for (const auto* block : {&x, &y, &z}) at.push_back(static_cast<char*>(block->data));
+    pool.give(y);
+    pool.give(z);
+    return at;
+  };
+  run();
+  for (int i = 0; i < 3; ++i) {
+    const std::vector<char*> at = run();
+    EXPECT_EQ(at[1] - at[0], 1024);
+    EXPECT_EQ(at[2], at[0]);
+  }
+}
+
+// A slab whose pieces are held stays, and the one after the next is not made before.
+TEST(MemoryPool, PiecesOutliveTheirSlab) {
+  MemoryPool pool(MemoryPool::Layout::Slab);
+  pool.give(pool.take(4096));
+  pool.begin_run();
+  const MemoryPool::Block held = pool.take(4096);
+  EXPECT_NE(held.slab, nullptr);
+  for (size_t bytes : {size_t{1} << 14, size_t{1} << 16, size_t{1} << 18}) {
+    const MemoryPool::Block piece = pool.take(bytes);
+    std::memset(piece.data, 1, bytes);
+    pool.give(piece);
+    pool.begin_run();
+  }
+  std::memset(held.data, 2, 4096);
+  pool.close();
+  EXPECT_EQ(static_cast<char*>(held.data)[4095], 2);
+  pool.give(held);
+}
+
+TEST(MemoryPool, PiecesAreApart) {
+  std::mt19937 random(7);
+  MemoryPool pool(MemoryPool::Layout::Slab);
+  std::vector<MemoryPool::Block> blocks;
+  for (int step = 0; step < 4000; ++step) {
+    if (step % 100 == 99) pool.begin_run();
+    if (blocks.size() > random() % 12) {
+      std::swap(blocks[random() % blocks.size()], blocks.back());
+      pool.give(blocks.back());
+      blocks.pop_back();
+      continue;
+    }
+    MemoryPool::Block block = pool.take(1 + random() % 5000);
+    auto* begin = static_cast<char*>(block.data);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(begin) % kTensorAlignment, 0u);
+    for (const MemoryPool::Block& other : blocks) {
+      auto* its = static_cast<char*>(other.data);
+      EXPECT_TRUE(begin + block.bytes <= its || its + other.bytes <= begin);
+    }
+    blocks.push_back(std::move(block));
+  }
+  for (MemoryPool::Block& block : blocks) pool.give(std::move(block));
 }
 
 TEST(MemoryPool, TensorsOfAScopeTakeTurns) {

@@ -157,7 +157,7 @@ TEST(CodegenConvolutions, OthersAreComputedOtherwise) {
 // Floats have two parts, unless they may be rounded.
 TEST(CodegenConvolutions, FloatsAreRoundedWhereTheyMay) {
   const std::string graph =
-      convolution_of("float[n, 16, 9, 9]", "float[8, 16, 3, 3]", "pads = [1, 1, 1, 1]");
+      convolution_of("float[n, 64, 56, 56]", "float[64, 64, 3, 3]", "pads = [1, 1, 1, 1]");
   for (const bool rounded : {false, true}) {
     codegen::Target target = codegen::target_named("sm_90a");
     target.tf32 = rounded;

@@ -14,9 +14,9 @@ struct Case {
   std::string graph;
 };
 
-std::string attention(const std::string& type) {
-  return "g (" + type + "[2,4,256,64] q, " + type + "[2,4,256,64] k, " + type +
-         "[2,4,256,64] v) => (y) { t = Transpose<perm = [0,1,3,2]>(k) s = MatMul(q, t) "
+std::string attention(const std::string& type, const std::string& shape) {
+  return "g (" + type + shape + " q, " + type + shape + " k, " + type + shape +
+         " v) => (y) { t = Transpose<perm = [0,1,3,2]>(k) s = MatMul(q, t) "
          "p = Softmax<axis = -1>(s) y = MatMul(p, v) }";
 }
 
@@ -26,8 +26,10 @@ std::vector<Case> cases() {
       {"layernorm",
        "g (float16[4096,768] x, float16[768] g, float16[768] b) => (y) "
        "{ y = LayerNormalization<axis = -1>(x, g, b) }"},
-      {"attention_mma", attention("float")},
-      {"attention_hopper", attention("float16")},
+      {"attention_mma", attention("float", "[2,4,256,64]")},
+      {"attention_split", attention("float16", "[2,4,256,64]")},
+      {"attention_hopper", attention("float16", "[2,16,1024,64]")},
+      {"attention_large_head", attention("float16", "[2,16,1024,512]")},
       {"product_epilogue",
        "g (float16[2048,1024] x, float16[1024,4096] w, float16[4096] c) => (y) "
        "{ p = MatMul(x, w) q = Add(p, c) y = Gelu(q) }"},

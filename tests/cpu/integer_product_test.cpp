@@ -1,5 +1,6 @@
 // Products of 8-bit integers on the CPU against sums of int64, bit for bit: the kernels of every
 // instruction set of this machine, and steps with zero points.
+#include "cpu/simd/integers/byte_pairs.h"
 #include "cpu/simd/integers/integer_gemm.h"
 #include "fuse/product.h"
 #include "support/cpu_harness.h"
@@ -57,8 +58,37 @@ class Factors {
                           b_offset,
                           b.mutable_data(),
                           column_sums.data()});
-    kernels.multiply(
-        {m_, n_, depth, a.data(), kernels.row_bytes(k_), b.data(), c.data(), width, left_signed});
+    std::vector<int64_t> begins;
+    std::vector<int32_t> split_groups;
+    std::vector<uint32_t> split_words;
+    if (&kernels == table.byte_pairs) {
+      // Lines of the signed factor: rows of words, or panels of words of all columns.
+      const int64_t lines = left_signed ? m_ : width / kernels.columns;
+      const int64_t words = left_signed ? 1 : kernels.columns, groups = depth / 4;
+      auto* word = static_cast<uint32_t*>((left_signed ? a : b).mutable_data());
+      for (int64_t line = 0; line < lines; ++line) {
+        begins.push_back(static_cast<int64_t>(split_groups.size()));
+        for (int64_t group = 0; group < groups; ++group) {
+          split_groups.push_back(static_cast<int32_t>(group));
+          for (int64_t i = 0; i < words; ++i) {
+            split_words.push_back(cpu::split_pairs(*word));
+            for (const uint32_t part : {*word, split_words.back()}) {
+              for (int at = 0; at < 32; at += 16) {
+                const int pair =
+                    static_cast<int8_t>(part >> at) + static_cast<int8_t>(part >> (at + 8));
+                ASSERT_LE(std::abs(pair), 128);
+              }
+            }
+            ++word;
+          }
+        }
+      }
+      begins.push_back(static_cast<int64_t>(split_groups.size()));
+    }
+    cpu::IntegerMultiplyArgs args{m_,       n_,       depth, a.data(),   kernels.row_bytes(k_),
+                                  b.data(), c.data(), width, left_signed};
+    if (!begins.empty()) args.rests = {begins.data(), split_groups.data(), split_words.data()};
+    kernels.multiply(args);
     const auto zeros = [&](bool any, int64_t count, int64_t offset, DType dtype) {
       std::vector<int32_t> result;
       for (int64_t i = 0; i < count; ++i) {
@@ -100,7 +130,10 @@ class Factors {
 
 TEST(CpuIntegerGemm, EveryKernelIsExact) {
   for (const cpu::KernelTable* table : kernel_tables()) {
-    for (const cpu::IntegerKernels* kernels : table->integer) {
+    std::vector<const cpu::IntegerKernels*> all(std::begin(table->integer),
+                                                std::end(table->integer));
+    all.push_back(table->byte_pairs);
+    for (const cpu::IntegerKernels* kernels : all) {
       if (kernels == nullptr) continue;
       for (auto [m, n, k] : std::vector<std::tuple<int, int, int>>{{1, 1, 1},
                                                                    {7, 33, 3},

@@ -130,6 +130,10 @@ std::vector<Fault> faults(const Shape& shape) {
   return result;
 }
 
+// Whether a GPU multiplies elements in two parts unless products are to be exact: what an infinite
+// one is multiplied by is NaN then.
+bool has_parts(const Shape& shape) { return shape.type == std::string("float"); }
+
 NamedTensors with_fault(NamedTensors inputs, const Fault& fault) {
   Tensor& tensor = inputs.at(fault.input);
   const Tensor given = as_floats(tensor);  // the elements of the tensor itself, if it is of floats
@@ -217,6 +221,7 @@ TEST_P(MaskedValues, GpuIsExactWhereAsked) {
   SessionOptions options;
   options.device = "cuda";
   options.exact_masks = true;
+  options.exact_products = has_parts(shape);
   EXPECT_EQ(count_wrong(run(fused_, inputs_, options), run(unfused_, inputs_), tolerance_of(shape)),
             0)
       << "numbers alone";
@@ -238,6 +243,7 @@ TEST_P(MaskedValues, GpuIsExactWhereVisible) {
     // The first row sees that key alone: at -inf, a finite fill outweighs it, which is not
     // computed.
     if (mask.floats_only && fault.input == std::string("k") && fault.line == 0) continue;
+    if (has_parts(shape) && std::isinf(fault.value)) continue;
     const NamedTensors inputs = with_fault(inputs_, fault);
     const auto hidden = [&](int64_t row) {
       return fault.input != std::string("q") &&

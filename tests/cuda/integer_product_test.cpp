@@ -1,6 +1,5 @@
 // Products of 8-bit integers on a GPU against the CPU: the same integers. Skipped where there is no
 // GPU.
-#include "redfuser/compare.h"
 #include "runtime/gpu/executor.h"
 #include "support/integer_products.h"
 
@@ -11,22 +10,7 @@ class CudaIntegerProduct : public testing::TestWithParam<IntegerProductGraph> {}
 
 TEST_P(CudaIntegerProduct, AgreesWithTheCpu) {
   if (!runtime::has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
-  const Model model = Model::parse(GetParam().text);
-  const Program program = compile(model);
-  SessionOptions options;
-  options.device = "cuda";
-  Session gpu(program, options), cpu(program);
-  for (const int64_t m : {1, 5, 16, 17, 64, 100, 300, 1030}) {
-    const NamedTensors inputs = integer_product_inputs(model, m);
-    const NamedTensors got = gpu.run(inputs), expected = cpu.run(inputs);
-    Tolerance tolerance;
-    const bool rounds = expected.at("y").dtype() == DType::Float32;
-    tolerance.relative = rounds ? 1e-6 : 0;
-    tolerance.absolute = rounds ? 1e-5 : 0;
-    for (const Comparison& comparison : compare(got, expected, tolerance)) {
-      EXPECT_TRUE(comparison.passed) << m << ": " << describe(comparison);
-    }
-  }
+  expect_integers_of_the_cpu(Model::parse(GetParam().text), {1, 5, 16, 17, 64, 100, 300, 1030});
 }
 
 INSTANTIATE_TEST_SUITE_P(Graphs, CudaIntegerProduct, testing::ValuesIn(integer_product_graphs()),

@@ -108,6 +108,12 @@ std::vector<TuneCase> tune_cases() {
        product("float16", "u = MatMul(x, w) p = MatMul(u, v) t = Tanh(p) y = Mul(t, p)"),
        {{"r", 1000}, {"n", 256}}},
       {"product_float", product("float", "y = MatMul(x, w)"), {{"r", 300}, {"n", 512}}, 1e-4},
+      // Clusters of more blocks than the contracted axis has stages.
+      {"most_of_product",
+       "g (bfloat16[r, n] x, bfloat16[n, 224] w) => (bfloat16[r, 1] y) { a = Constant<value = "
+       "int64[1] {1}>() s = MatMul(x, w) y = ReduceMax(s, a) }",
+       {{"r", 53}, {"n", 120}},
+       1e-2},
       {"sum_long", sum, {{"r", 3}, {"n", 1000003}}, 1e-4},
       {"integers_of_a_row", integers, {{"r", 1}, {"n", 2048}}, 0},
       {"integers", integers, {{"r", 300}, {"n", 512}}, 0},

@@ -127,6 +127,16 @@ int most_threads(const std::string& text) {
 extern "C" {
 
 FakeCuda* fake_cuda() { return &fake; }
+// For tests in Python.
+int fake_launches_on(StreamHandle stream) {
+  const std::lock_guard lock(mutex);
+  const auto is_on = [&](const FakeCuda::Launch& launch) { return launch.stream == stream; };
+  return static_cast<int>(std::count_if(fake.launches.begin(), fake.launches.end(), is_on));
+}
+int fake_allocations() {
+  const std::lock_guard lock(mutex);
+  return fake.allocations;
+}
 
 Result cuInit(unsigned) { return fake.init_result; }
 Result cuDriverGetVersion(int* version) { return *version = fake.driver_version, kSuccess; }
@@ -178,6 +188,7 @@ Result cuDevicePrimaryCtxRelease_v2(int) {
   return kSuccess;
 }
 Result cuCtxSetCurrent(ContextHandle) { return kSuccess; }
+Result cuCtxSynchronize() { return kSuccess; }
 Result cuMemGetInfo_v2(size_t* free, size_t* total) {
   const std::lock_guard lock(mutex);
   *free = fake.memory - fake.used, *total = fake.memory;

@@ -45,5 +45,19 @@ TEST_F(Passes, ConcatenationStaysWhereItIsUsedWhole) {
   EXPECT_FALSE(run_pass(passes::split_concatenation, b.graph));
 }
 
+// Sizes beside the axis agree in a run, but not by their expressions: results for a part would have
+// other shapes.
+TEST_F(Passes, ConcatenationStaysWhereSizesBesideTheAxisDiffer) {
+  auto cut = [&](ir::ValueId value, int64_t end, int64_t axis) {
+    return b.node("Slice", {value, b.constant(integers({1}, {0})), b.constant(integers({1}, {end})),
+                            b.constant(integers({1}, {axis}))});
+  };
+  const ir::ValueId few = cut(input({-1, 1}), 100, 0);  // min(s0, 100) rows
+  const ir::ValueId joined = b.node("Concat", {input({-1, 4}), few}, {{"axis", int64_t{1}}});
+  const ir::ValueId most = b.node("ReduceSum", {joined, b.constant(integers({1}, {1}))});
+  named_output(b.node("Tanh", {cut(b.node("Sub", {joined, most}), 4, 1)}), "y");
+  EXPECT_FALSE(run_pass(passes::split_concatenation, b.graph));
+}
+
 }  // namespace
 }  // namespace redfuser::testing

@@ -4,10 +4,12 @@
 """
 
 import importlib.metadata
+import os
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import onnxruntime
@@ -15,8 +17,10 @@ import onnxruntime_ep_redfuser
 from provider import BY_NAME, LIBRARY, NAME
 
 MODELS = pathlib.Path(sys.argv.pop(1)).resolve()
+FAKES = os.environ.get("REDFUSER_FAKE_CUDA")
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BERT = MODELS / "bert.ts.eager"
+CUDA_NAME = "RedFuserCudaExecutionProvider"
 
 
 def blocks(document):
@@ -27,7 +31,7 @@ class Installation(unittest.TestCase):
     def test_the_library_and_its_name(self):
         self.assertEqual(onnxruntime_ep_redfuser.get_library_path(), LIBRARY)
         self.assertEqual(onnxruntime_ep_redfuser.get_ep_name(), NAME)
-        self.assertEqual(onnxruntime_ep_redfuser.get_ep_names(), [NAME])
+        self.assertEqual(onnxruntime_ep_redfuser.get_ep_names(), [NAME, CUDA_NAME])
         self.assertTrue(any(device.ep_name == NAME for device in onnxruntime.get_ep_devices()))
 
     def test_the_wheel_needs_nothing(self):
@@ -50,7 +54,11 @@ class Installation(unittest.TestCase):
 class Documents(unittest.TestCase):
     def run_as_script(self, code):
         prepared = f"import os; os.chdir({str(BERT)!r})\n" + code
-        done = subprocess.run([sys.executable, "-W", "ignore", "-c", prepared], capture_output=True, text=True)
+        environment = dict(os.environ)
+        if "get_cuda_ep_name" in code:  # on the driver of tests/fake_cuda
+            environment |= {"REDFUSER_CUDA_LIBRARIES": FAKES, "XDG_CACHE_HOME": tempfile.mkdtemp()}
+        done = subprocess.run([sys.executable, "-W", "ignore", "-c", prepared], capture_output=True, text=True,
+                              env=environment)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertNotIn("Error", done.stdout + done.stderr)
 
@@ -64,7 +72,7 @@ class Documents(unittest.TestCase):
         shown = blocks("docs/onnxruntime.md")
         self.assertGreater(len(shown), 2)
         for code in shown:
-            if BY_NAME or "providers=" not in code:
+            if (BY_NAME or "providers=" not in code) and (FAKES or "get_cuda_ep_name" not in code):
                 self.run_as_script(code)
 
     def test_the_example_runs(self):
@@ -76,7 +84,8 @@ class Documents(unittest.TestCase):
 
     def test_the_options_of_the_document_are_those_of_the_provider(self):
         table = re.search(r"^## Options\n(.*?)^## ", (ROOT / "docs/onnxruntime.md").read_text(), re.M | re.S).group(1)
-        shown = re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)))
+        rows = [row for row in re.findall(r"^\| `.*", table, re.MULTILINE) if f"`{CUDA_NAME}`:" not in row]
+        shown = re.findall(r"`(\w+)`", "".join(row.split("|")[1] for row in rows))
         options = onnxruntime.SessionOptions()
         options.add_provider_for_devices([d for d in onnxruntime.get_ep_devices() if d.ep_name == NAME], {"?": "1"})
         with self.assertRaises(Exception) as caught:

@@ -5,11 +5,13 @@ if(TARGET redfuser_ep AND NOT REDFUSER_SANITIZE)
     add_test(NAME provider.operators
              COMMAND ${REDFUSER_PYTHON} -B -W ignore ${CMAKE_CURRENT_LIST_DIR}/operators_test.py
                      $<TARGET_FILE:redfuser_ep> ${PROJECT_SOURCE_DIR}/models)
-    add_test(NAME provider.gpu
-             COMMAND ${REDFUSER_PYTHON} -B -W ignore ${CMAKE_CURRENT_LIST_DIR}/gpu_test.py
-                     $<TARGET_FILE:redfuser_ep>)
-    set_tests_properties(provider.gpu PROPERTIES
-                         ENVIRONMENT REDFUSER_CUDA_LIBRARIES=${CMAKE_CURRENT_BINARY_DIR}/fake_cuda)
+    foreach(name IN ITEMS gpu gpu_memory)
+      add_test(NAME provider.${name}
+               COMMAND ${REDFUSER_PYTHON} -B -W ignore ${CMAKE_CURRENT_LIST_DIR}/${name}_test.py
+                       $<TARGET_FILE:redfuser_ep>)
+      set_tests_properties(provider.${name} PROPERTIES ENVIRONMENT
+                           REDFUSER_CUDA_LIBRARIES=${CMAKE_CURRENT_BINARY_DIR}/fake_cuda)
+    endforeach()
   endif()
   add_test(NAME provider.wheel
            COMMAND ${PROJECT_SOURCE_DIR}/tools/provider_wheel.sh
@@ -18,5 +20,6 @@ if(TARGET redfuser_ep AND NOT REDFUSER_SANITIZE)
                    ${CMAKE_CURRENT_LIST_DIR}/operators_test.py
                    ${CMAKE_CURRENT_LIST_DIR}/session_test.py)
   set_tests_properties(provider.wheel PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77 PROCESSORS 2
-                       ENVIRONMENT REDFUSER_BUILD=${PROJECT_BINARY_DIR})
+                       ENVIRONMENT
+                       "REDFUSER_BUILD=${PROJECT_BINARY_DIR};REDFUSER_FAKE_CUDA=${CMAKE_CURRENT_BINARY_DIR}/fake_cuda")
 endif()

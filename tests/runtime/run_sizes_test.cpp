@@ -154,5 +154,20 @@ TEST(RunSizes, RefuseInputsOfOtherTypes) {
   }
 }
 
+// The first 0 of every row, of an empty row too; the maximum beside it has elements.
+TEST(RunSizes, NoRankIsTaken) {
+  const Model model = Model::parse(
+      std::string(kHead) +
+      "(float[n, m] x) => (float[n, 0] v, int64[n, 0] i, float[n] y) <int64[1] k = {0}, "
+      "int64[1] a = {1}> { v, i = TopK(x, k) y = ReduceMax<keepdims = 0>(x, a) }");
+  Session session(compile(model));
+  for (const Dims& dims : {Dims{3, 4}, Dims{0, 4}, Dims{3, 0}}) {
+    const NamedTensors got = session.run({{"x", ramp(dims, -3)}});
+    EXPECT_EQ(got.at("v").dims(), (Dims{dims[0], 0}));
+    EXPECT_EQ(got.at("i").dims(), (Dims{dims[0], 0}));
+    EXPECT_EQ(got.at("y").dims(), (Dims{dims[0]}));
+  }
+}
+
 }  // namespace
 }  // namespace redfuser::testing

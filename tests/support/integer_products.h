@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "redfuser/compare.h"
 #include "redfuser/inputs.h"
 #include "redfuser/redfuser.h"
 
@@ -98,6 +99,23 @@ inline NamedTensors integer_product_inputs(const Model& model, int64_t m) {
   }
   if (inputs.count("sy") > 0) inputs.at("sy").as<float>()[0] = 16;
   return inputs;
+}
+
+// The GPU has the integers of the CPU, and floats that one rounding may move.
+inline void expect_integers_of_the_cpu(const Model& model, const std::vector<int64_t>& sizes) {
+  const Program program = compile(model);
+  Session gpu(program, {.device = "cuda"}), cpu(program);
+  for (const int64_t m : sizes) {
+    const NamedTensors inputs = integer_product_inputs(model, m);
+    const NamedTensors got = gpu.run(inputs), expected = cpu.run(inputs);
+    Tolerance tolerance;
+    const bool rounds = expected.at("y").dtype() == DType::Float32;
+    tolerance.relative = rounds ? 1e-6 : 0;
+    tolerance.absolute = rounds ? 1e-5 : 0;
+    for (const Comparison& comparison : compare(got, expected, tolerance)) {
+      EXPECT_TRUE(comparison.passed) << m << ": " << describe(comparison);
+    }
+  }
 }
 
 inline std::string name_of_integers(const testing::TestParamInfo<IntegerProductGraph>& info) {

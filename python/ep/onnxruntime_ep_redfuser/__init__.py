@@ -1,4 +1,4 @@
-"""RedFuser's execution provider for ONNX Runtime: the library's path and the provider's name.
+"""RedFuser's execution providers for ONNX Runtime: the library's path and the providers' names.
 
     import onnxruntime
     import onnxruntime_ep_redfuser as redfuser_ep
@@ -10,7 +10,7 @@
 import importlib.metadata
 import pathlib
 
-__all__ = ["get_ep_name", "get_ep_names", "get_library_path"]
+__all__ = ["get_cuda_ep_name", "get_ep_name", "get_ep_names", "get_library_path"]
 __version__ = importlib.metadata.version("onnxruntime-ep-redfuser")
 
 
@@ -24,6 +24,11 @@ def get_ep_name() -> str:
     return "RedFuserExecutionProvider"
 
 
+def get_cuda_ep_name() -> str:
+    """The name of the provider whose tensors are in a GPU's memory; ONNX Runtime has it from 1.24 on, where there is one."""
+    return "RedFuserCudaExecutionProvider"
+
+
 def get_ep_names() -> list[str]:
-    """The names of all providers in the library, of which there is one."""
-    return [get_ep_name()]
+    """The names of all providers in the library."""
+    return [get_ep_name(), get_cuda_ep_name()]

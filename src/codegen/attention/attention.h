@@ -25,6 +25,12 @@ struct AttentionSpec {
   // not be.
   int64_t mask_check = -1;
   bool visits_hidden = false;  // all keys are visited, whatever the mask
+
+  bool is_value(size_t accumulator) const { return accumulator == value_accumulator; }
+  // What a key adds to an accumulator: of the value, its weight.
+  ir::Expr lift_of(size_t accumulator) const {
+    return is_value(accumulator) ? weight : rows.accumulators[accumulator].lift;
+  }
 };
 
 // A head size in whole steps of the tensor cores, 16 elements.

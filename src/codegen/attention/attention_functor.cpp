@@ -2,16 +2,30 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/functor/state_functor.h"
 #include "codegen/text/loop.h"
 #include "ir/polynomial.h"
+#include "ir/scalars/operations.h"
 
 namespace redfuser::codegen {
 namespace {
 
 const StateText::ReferenceNames kOfParts = {"part.r", "to.r"}, kOfMove = {"from.r", "to.r"},
                                 kOfIdentity = {"s.r", "s.r"};
+
+bool is_costly(ir::Expr e) {
+  bool result = false;
+  visit(e, [&](ir::Expr x) {
+    const bool divides = x->op == ir::ExprOp::FloorDiv || x->op == ir::ExprOp::FloorMod;
+    const bool simple = x->op == ir::ExprOp::Axis || x->op == ir::ExprOp::Symbol || x->args.empty();
+    result |= x->op == ir::ExprOp::Read || x->op == ir::ExprOp::Reduce || divides ||
+              (!simple && ir::scalar_op(x->op).costly);
+  });
+  return result;
+}
 
 }  // namespace
 
@@ -25,19 +39,16 @@ int state_block(const AttentionSpec& form, int rows) {
   return rows * (state_head(form) + columns);
 }
 
-AttentionFunctor::AttentionFunctor(KernelText& kernel, const AttentionSpec& form, bool fast)
+AttentionFunctor::AttentionFunctor(KernelText& kernel, const AttentionSpec& form, bool fast,
+                                   const std::vector<ir::Expr>& inner)
     : pool_(kernel.pool()),
       kernel_(kernel),
       form_(form),
       rows_(form.rows),
       fast_(fast),
       counts_(counts(form.rows)) {
-  std::vector<ir::Expr> merged, written;
-  for (const cascade::Reference& reference : rows_.references) merged.push_back(reference.value);
-  for (const cascade::Accumulator& a : rows_.accumulators) {
-    if (a.transport) merged.push_back(a.transport);
-  }
-  row_parts_ = invariant_parts(merged, {}, PartsWith::ReadsAndCoordinates, false);
+  find_row_parts(inner);
+  std::vector<ir::Expr> written;
   for (size_t i = 0; i < rows_.finish.size(); ++i) {
     if (of_row(i)) {
       row_results_.push_back(i);
@@ -47,6 +58,25 @@ AttentionFunctor::AttentionFunctor(KernelText& kernel, const AttentionSpec& form
   }
   for (const FlatStreaming::Output& output : rows_.outputs) written.push_back(output.body);
   tail_parts_ = invariant_parts(written, {form.column}, PartsWith::ReadsAndCoordinates, false);
+}
+
+// Sums and products of coordinates are cheaper than members.
+void AttentionFunctor::find_row_parts(const std::vector<ir::Expr>& inner) {
+  std::vector<ir::Expr> roots;
+  for (const cascade::Reference& reference : rows_.references) roots.push_back(reference.value);
+  for (const cascade::Accumulator& a : rows_.accumulators) {
+    if (a.transport) roots.push_back(a.transport);
+  }
+  // Its score is an element's; the contraction itself is computed elsewhere.
+  ir::Expr score = pool_.leaf(ir::LeafKind::Product, 0, form_.contraction->dtype);
+  for (ir::Expr e : inner) roots.push_back(pool_.substitute(e, {{form_.contraction, score}}));
+  const std::vector<ir::Expr> axes = {rows_.cascade.stream, form_.depth, form_.column};
+  for (const InvariantPart& part :
+       invariant_parts(roots, axes, PartsWith::ReadsAndCoordinates, false)) {
+    if (!is_costly(part.expr)) continue;
+    const bool of_line = form_.row && part.expr->depends_on(form_.row);
+    (of_line ? line_parts_ : block_parts_).push_back(part);
+  }
 }
 
 Emitter AttentionFunctor::emitter() const {
@@ -67,61 +97,70 @@ bool AttentionFunctor::of_row(size_t result) const {
   return found;
 }
 
-std::vector<std::string> AttentionFunctor::scalar_names() const {
-  std::vector<std::string> result;
-  for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
-    if (!is_value(k)) result.push_back(fmt::format("a{}", k));
+// Whether an output or a result of a column uses a result of the row.
+bool AttentionFunctor::is_written(size_t result) const {
+  std::vector<ir::Expr> roots;
+  for (size_t i = 0; i < rows_.finish.size(); ++i) {
+    if (!of_row(i)) roots.push_back(rows_.finish[i]);
   }
-  for (size_t r : used_references(rows_)) result.push_back(fmt::format("r{}", r));
-  return result;
+  for (const FlatStreaming::Output& output : rows_.outputs) roots.push_back(output.body);
+  bool found = false;
+  for (ir::Expr root : roots) {
+    visit(root, [&](ir::Expr e) {
+      found |= e->op == ir::ExprOp::Leaf && e->leaf_kind == ir::LeafKind::Result &&
+               static_cast<size_t>(e->integer) == result;
+    });
+  }
+  return found;
 }
 
-std::string AttentionFunctor::from_registers(const std::string& state,
-                                             const std::string& count) const {
-  std::string text;
-  for (const std::string& name : scalar_names()) {
-    text += fmt::format("{0}.{1} = {1}[h];\n", state, name);
-  }
-  return text + (counts_ ? fmt::format("{}.count = static_cast<int>({});\n", state, count) : "");
-}
-
-std::string AttentionFunctor::to_registers(const std::string& state,
-                                           const std::string& count) const {
-  std::string text;
-  for (const std::string& name : scalar_names()) {
-    text += fmt::format("{1}[h] = {0}.{1};\n", state, name);
-  }
-  return text + (counts_ ? fmt::format("{} = {}.count;\n", count, state) : "");
-}
-
-void AttentionFunctor::bind_row(Emitter& emitter) const {
+void AttentionFunctor::bind_block(Emitter& emitter) const {
   for (size_t i = 0; i < form_.others.size(); ++i) {
     if (form_.others[i]->op != ir::ExprOp::Axis) continue;
     emitter.bind(form_.others[i], fmt::format("row.c{}", i));
   }
+  bind_parts(emitter, block_parts_, "row", "b");
+}
+void AttentionFunctor::bind_row(Emitter& emitter) const {
+  bind_block(emitter);
   if (form_.row) emitter.bind(form_.row, "row.line");
-  bind_parts(emitter, row_parts_, "row", "f");
+  bind_parts(emitter, line_parts_, "row", "f");
+}
+
+std::string AttentionFunctor::line_function() {
+  Emitter e = emitter();
+  e.line("row.line = line;");
+  bind_block(e);
+  if (form_.row) e.bind(form_.row, "line");
+  set_parts(e, line_parts_, "row", "f");
+  return fmt::format("{}void set_line(Row& row, long long line) const {}", kInline,
+                     braced(e.close()));
 }
 
 std::string AttentionFunctor::row_function() {
   Emitter e = emitter();
-  e.line("Row row;\nrow.line = line;");
-  if (form_.row) e.bind(form_.row, "line");
   bind_coordinates(e, form_.others, "other");
-  for (size_t i = 0; i < form_.others.size(); ++i) {
-    if (form_.others[i]->op != ir::ExprOp::Axis) continue;
-    e.line(fmt::format("row.c{} = {};", i, e.emit(form_.others[i])));
+  std::string coordinates;
+  for (ir::Expr axis : form_.others) {
+    if (axis->op == ir::ExprOp::Axis) coordinates += ", " + e.emit(axis);
   }
-  set_parts(e, row_parts_, "row", "f");
-  e.line("return row;");
-  return fmt::format("{}Row row_of(long long other, long long line) const {{\n{}}}\n", kInline,
-                     e.close());
+  if (block_parts_.empty() && line_parts_.empty()) {
+    e.line(fmt::format("return {{line{}}};", coordinates));
+  } else {
+    e.line(fmt::format("Row row = {{line{}}};", coordinates));
+    set_parts(e, block_parts_, "row", "b");
+    e.line("set_line(row, line);\nreturn row;");
+  }
+  return fmt::format("{}Row row_of(long long other, long long line) const {}", kInline,
+                     braced(e.close()));
 }
 
 // Adds a scalar to a merged state: accumulator `done` - 1, or the count if it is 0. Settles the
 // references that need no accumulator from `next` on.
 std::string AttentionFunctor::scalar_function(size_t number, size_t done, size_t next) {
   Emitter add = emitter(), settle = emitter();
+  for (const cascade::Reference& r : rows_.references) settle.nest({r.value});
+  if (done > 0) add.nest({rows_.accumulators[done - 1].transport});
   bind_row(add);
   bind_row(settle);
   StateText parts(add, rows_, kOfParts, form_.value_accumulator);
@@ -133,23 +172,26 @@ std::string AttentionFunctor::scalar_function(size_t number, size_t done, size_t
   }
   for (size_t ready = done; ready <= next; ++ready) merged.update_references(ready, "to");
   return fmt::format(
-      "{0}void add(Scalar<{1}>, State& to, const State& part, const Row& row) const {{\n{2}}}\n"
-      "{0}void settle(Scalar<{1}>, State& to, const Row& row) const {{\n{3}}}\n",
-      kInline, number, add.close(), settle.close());
+      "{0}void add(Scalar<{1}>, State& to, const State& part, const Row& row) const {2}"
+      "{0}void settle(Scalar<{1}>, State& to, const Row& row) const {3}",
+      kInline, number, braced(add.close()), braced(settle.close()));
+}
+
+std::string AttentionFunctor::identity_function() {
+  Emitter e = emitter();
+  bind_row(e);
+  return fmt::format(
+      "{}State identity(const Row& row) const {{\n{}}}\n", kInline,
+      StateText(e, rows_, kOfIdentity, form_.value_accumulator).identity_with_references());
 }
 
 std::string AttentionFunctor::scalar_functions() {
   std::vector<size_t> steps;
   if (counts_) steps.push_back(0);
   for (size_t k = 0; k < rows_.accumulators.size(); ++k) {
-    if (!is_value(k)) steps.push_back(k + 1);
+    if (!form_.is_value(k)) steps.push_back(k + 1);
   }
   std::string text = fmt::format("static constexpr int kScalars = {};\n", steps.size());
-  Emitter e = emitter();
-  bind_row(e);
-  text += fmt::format(
-      "{}State identity(const Row& row) const {{\n{}}}\n", kInline,
-      StateText(e, rows_, kOfIdentity, form_.value_accumulator).identity_with_references());
   for (size_t i = 0; i < steps.size(); ++i) {
     const size_t next = i + 1 < steps.size() ? steps[i + 1] - 1 : rows_.accumulators.size();
     text += scalar_function(i, steps[i], next);
@@ -160,6 +202,7 @@ std::string AttentionFunctor::scalar_functions() {
 std::string AttentionFunctor::move_function() {
   Emitter e = emitter();
   bind_row(e);
+  e.nest({rows_.accumulators[form_.value_accumulator].transport});
   StateText(e, rows_, kOfMove, form_.value_accumulator).move_columns("values", "N", "from");
   return fmt::format(
       "template <int N>\n{}void move(float (&values)[N], const State& from, const State& to, const "
@@ -175,8 +218,10 @@ std::string AttentionFunctor::finish_function() {
   state.bind_state("s");
   const std::string length = kernel_.size(rows_.length());
   state.bind(ir::LeafKind::Count, 0, length, DType::Int64);
+  for (size_t i : row_results_) e.nest({rows_.finish[i]});
   for (size_t i : row_results_) {
-    e.line(fmt::format("tail.d{} = {};", i, state.bind_result(i, length)));
+    const std::string value = state.bind_result(i, length);
+    if (is_written(i)) e.line(fmt::format("tail.d{} = {};", i, value));
   }
   set_parts(e, tail_parts_, "tail", "t");
   e.line("return tail;");
@@ -187,6 +232,7 @@ std::string AttentionFunctor::finish_function() {
 void AttentionFunctor::bind_tail(Emitter& emitter, StateText& state) const {
   state.bind(ir::LeafKind::Count, 0, kernel_.size(rows_.length()), DType::Int64);
   for (size_t i : row_results_) {
+    if (!is_written(i)) continue;
     state.bind(ir::LeafKind::Result, static_cast<int64_t>(i), fmt::format("tail.d{}", i),
                rows_.finish[i]->dtype);
   }
@@ -199,69 +245,87 @@ std::string AttentionFunctor::write_function() {
   bind_row(e);
   state.bind_state("s");
   bind_tail(e, state);
+  std::vector<ir::Expr> roots = rows_.finish;
   for (const FlatStreaming::Output& output : rows_.outputs) {
-    e.line(fmt::format("{{\n{}}}", write_output(e, state, output)));
+    roots.insert(roots.end(), {output.body, output.offset});
   }
+  e.nest(roots);
+  for (const FlatStreaming::Output& output : rows_.outputs) write_output(e, state, output);
   return fmt::format(
-      "{}void write(const float (&values)[4], const State& s, const Row& row, const Tail& tail, "
-      "int first, bool exists) const {{\n{}}}\n",
+      "template <int N>\n{}void write(const float (&values)[N], const State& s, const Row& row, "
+      "const Tail& tail, int first, bool exists) const {{\n{}}}\n",
       kInline, e.close());
 }
 
-std::string AttentionFunctor::write_output(Emitter& e, StateText& state,
-                                           const FlatStreaming::Output& output) {
+// The condition under which four columns are stored together; empty if columns are not adjacent.
+std::string AttentionFunctor::is_aligned(const FlatStreaming::Output& output) const {
+  const auto affine = affine_in(pool_, output.offset, form_.column);
+  const bool adjacent = output.offset->depends_on(form_.column) && affine &&
+                        affine->stride->is_constant(1) && !affine->base->depends_on(form_.column);
+  if (!adjacent) return "";
+  std::vector<ir::Expr> units = offset_units(pool_, affine->base);
+  units.push_back(form_.column->extent());
+  return all_aligned(kernel_.multiples(units, 4), {kernel_.buffer(output.value, true)});
+}
+
+std::string AttentionFunctor::aligned_outputs() const {
+  std::vector<std::string> conditions;
+  for (const FlatStreaming::Output& output : rows_.outputs) {
+    const std::string one = is_aligned(output);
+    if (!one.empty() && one != "false") conditions.push_back(one);
+  }
+  return fmt::format("{}bool aligned_outputs() const {{ return {}; }}\n", kInline,
+                     all_of(conditions));
+}
+
+void AttentionFunctor::write_output(Emitter& e, StateText& state,
+                                    const FlatStreaming::Output& output) {
   const DType dtype = kernel_.dtype_of(output.value);
   const bool columns = output.offset->depends_on(form_.column);
   const int64_t extent = columns ? form_.column->extent()->integer : 1;
-  const std::string buffer = kernel_.buffer(output.value, true);
-  const auto affine = affine_in(pool_, output.offset, form_.column);
-  const bool adjacent = columns && affine && affine->stride->is_constant(1) &&
-                        !affine->base->depends_on(form_.column);
+  const std::string buffer = kernel_.buffer(output.value, true), group = e.fresh("group");
+  const std::string together = is_aligned(output);
+  const bool adjacent = !together.empty();
+  if (adjacent) e.line(fmt::format("{} {}[N];", value_type(dtype), group));
   e.open();
-  if (adjacent) e.line(fmt::format("{} four[4];", value_type(dtype)));
-  e.open();
-  e.line("const long long column = first + e;");
-  e.bind(form_.column, "column");
+  e.bind(form_.column, "(first + e)");
   state.bind(ir::LeafKind::State, static_cast<int64_t>(form_.value_accumulator), "values[e]",
              DType::Float32);
   for (size_t i = 0; i < rows_.finish.size(); ++i) {
     const bool known = std::find(row_results_.begin(), row_results_.end(), i) != row_results_.end();
     if (!known) state.bind_result(i, kernel_.size(rows_.length()));
   }
-  const std::string value = e.emit_as(output.body, dtype);
-  e.line(adjacent ? fmt::format("four[e] = {};", value)
-                  : fmt::format("if (exists && column < {}) store({}, {}, {});", extent, buffer,
+  const std::string value = e.emit_whole(output.body, dtype);
+  e.line(adjacent ? fmt::format("{}[e] = {};", group, value)
+                  : fmt::format("if (exists && first + e < {}) store({}, {}, {});", extent, buffer,
                                 e.emit(output.offset), value));
   const std::string element = e.close();
-  e.line(unrolled("e", 4, element));
+  e.line(loop_over("e", "N", element));
   if (adjacent) {
-    std::vector<ir::Expr> units = offset_units(pool_, affine->base);
-    units.push_back(form_.column->extent());
     e.bind(form_.column, "first");
-    e.line(fmt::format("store_group<4>({0}, {1}, four, exists ? {2} - first : 0, {3});", buffer,
-                       e.emit(output.offset), extent,
-                       all_aligned(kernel_.multiples(units, 4), {buffer})));
+    e.line(fmt::format("store_group<N>({0}, {1}, {2}, exists ? {3} - first : 0, {4});", buffer,
+                       e.emit_whole(output.offset, DType::Int64), group, extent, together));
   }
-  return e.close();
 }
 
 std::string AttentionFunctor::members() const {
-  std::string row = "long long line;\n", tail;
+  Members row, tail;
+  row.add("long long", "line");
   for (size_t i = 0; i < form_.others.size(); ++i) {
-    if (form_.others[i]->op == ir::ExprOp::Axis) row += fmt::format("long long c{};\n", i);
+    if (form_.others[i]->op == ir::ExprOp::Axis) row.add("long long", fmt::format("c{}", i));
   }
-  row += declare_parts(row_parts_, "f");
   for (size_t i : row_results_) {
-    tail += fmt::format("{} d{};\n", value_type(rows_.finish[i]->dtype), i);
+    if (is_written(i)) tail.add(value_type(rows_.finish[i]->dtype), fmt::format("d{}", i));
   }
-  tail += declare_parts(tail_parts_, "t");
-  return fmt::format("struct Row {{\n{}}};\nstruct Tail {{\n{}}};\n{}", row, tail,
-                     kernel_.members());
+  return fmt::format("struct Row {{\n{}{}{}}};\nstruct Tail {{\n{}{}}};\n{}", row.text(),
+                     declare_parts(block_parts_, "b"), declare_parts(line_parts_, "f"), tail.text(),
+                     declare_parts(tail_parts_, "t"), kernel_.members());
 }
 
-std::string AttentionFunctor::text() {
-  const std::string functions =
-      row_function() + scalar_functions() + move_function() + finish_function() + write_function();
+std::string AttentionFunctor::text(const std::string& more, bool merges) {
+  const std::string functions = line_function() + row_function() + identity_function() + more +
+                                (merges ? scalar_functions() : "") + move_function() +
+                                finish_function() + write_function();
   construction_ = fmt::format("Form{{{}}}", kernel_.member_values());
   Emitter e = emitter();
   return fmt::format(

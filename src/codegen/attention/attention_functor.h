@@ -1,4 +1,5 @@
-// The algebra of an attention row as a struct, the Form of src/device/attention/merge.cuh.
+// The algebra of an attention row as a struct, the Form of src/device/attention/merge.cuh, and a
+// part of that of mma_fold.cuh.
 #pragma once
 
 #include <string>
@@ -17,34 +18,40 @@ int state_block(const AttentionSpec& form, int rows);
 
 class AttentionFunctor {
  public:
-  // `fast`: results are rounded to 16 bits afterwards. All must outlive this.
-  AttentionFunctor(KernelText& kernel, const AttentionSpec& form, bool fast);
+  // `fast`: results are rounded to 16 bits afterwards. `inner`: what a main loop computes for each
+  // element; a Row has the costly parts that elements share. All must outlive this.
+  AttentionFunctor(KernelText& kernel, const AttentionSpec& form, bool fast,
+                   const std::vector<ir::Expr>& inner = {});
 
-  // struct State and struct Form, at namespace scope, with the kernel's parameters so far.
-  std::string text();
+  // struct State and struct Form, at namespace scope, with the kernel's parameters so far and the
+  // functions `more`. `merges`: with those of merge.cuh.
+  std::string text(const std::string& more = "", bool merges = true);
   // The text of a Form of the kernel that text() is for.
   const std::string& construction() const { return construction_; }
-  // Statements that set `state` to the values of row h in registers, a<k>[h], r<r>[h] and
-  // `count`; and the registers to those of `state`.
-  std::string from_registers(const std::string& state, const std::string& count) const;
-  std::string to_registers(const std::string& state, const std::string& count) const;
+  // aligned_outputs(): whether write() stores columns together wherever it can.
+  std::string aligned_outputs() const;
+  // For the text of `more`: an emitter of a function, and the coordinates and parts of its `row`.
+  Emitter emitter() const;
+  void bind_row(Emitter& emitter) const;
 
  private:
-  Emitter emitter() const;
   StateText state_text(Emitter& emitter) const;
-  std::vector<std::string> scalar_names() const;
-  bool is_value(size_t accumulator) const { return accumulator == form_.value_accumulator; }
   bool of_row(size_t result) const;
-  void bind_row(Emitter& emitter) const;
+  bool is_written(size_t result) const;
+  void bind_block(Emitter& emitter) const;
   void bind_tail(Emitter& emitter, StateText& state) const;
 
+  void find_row_parts(const std::vector<ir::Expr>& inner);
+  std::string line_function();
   std::string row_function();
+  std::string identity_function();
   std::string scalar_functions();
   std::string scalar_function(size_t number, size_t done, size_t next);
   std::string move_function();
   std::string finish_function();
   std::string write_function();
-  std::string write_output(Emitter& emitter, StateText& state, const FlatStreaming::Output& output);
+  std::string is_aligned(const FlatStreaming::Output& output) const;
+  void write_output(Emitter& emitter, StateText& state, const FlatStreaming::Output& output);
   std::string members() const;
 
   ir::ExprPool& pool_;
@@ -53,7 +60,8 @@ class AttentionFunctor {
   const FlatStreaming& rows_;
   const bool fast_, counts_;
   std::vector<size_t> row_results_;  // those without value columns
-  std::vector<InvariantPart> row_parts_, tail_parts_;
+  // Of a Row: those of the block, and those of its line.
+  std::vector<InvariantPart> block_parts_, line_parts_, tail_parts_;
   std::string construction_;
 };
 

@@ -15,16 +15,16 @@ struct ElementWork {
   double reads = 0;     // elements of tensors that differ by key
 };
 ElementWork element_work(const AttentionSpec& form);
+inline constexpr ElementWork kSoftmaxWork = {7, 1, 1};
 
 // What each operation and read takes beyond those of a plain softmax, of what the softmax takes.
 struct ElementCost {
   double scalar, special, read;
 
   double of(const ElementWork& work) const {
-    constexpr ElementWork kSoftmax = {7, 1, 1};
-    return 1 + std::max(0.0, scalar * (work.scalars - kSoftmax.scalars) +
-                                 special * (work.specials - kSoftmax.specials) +
-                                 read * (work.reads - kSoftmax.reads));
+    return 1 + std::max(0.0, scalar * (work.scalars - kSoftmaxWork.scalars) +
+                                 special * (work.specials - kSoftmaxWork.specials) +
+                                 read * (work.reads - kSoftmaxWork.reads));
   }
 };
 

@@ -21,7 +21,7 @@ class Check {
     add_reads(form.value, operands_);
     for (size_t k = 0; k < form.rows.accumulators.size(); ++k) {
       const cascade::Accumulator& a = form.rows.accumulators[k];
-      ir::Expr lift = k == form.value_accumulator ? form.weight : a.lift;
+      ir::Expr lift = form.lift_of(k);
       add_masked_operands(pool_, a.reduction, lift, operands_);
       if (std::isinf(mask.largest_score)) continue;
       // Visible scores must outweigh a finite fill.

@@ -109,9 +109,7 @@ class Masks {
 
   std::optional<Hidden> of_accumulator(size_t k) {
     const cascade::Accumulator& a = form_.rows.accumulators[k];
-    if (a.reduction == ir::Reduction::Sum) {
-      return zero(k == form_.value_accumulator ? form_.weight : a.lift);
-    }
+    if (a.reduction == ir::Reduction::Sum) return zero(form_.lift_of(k));
     if (a.reduction != ir::Reduction::Max) return std::nullopt;
     auto found = low(a.lift);
     if (!found) return std::nullopt;

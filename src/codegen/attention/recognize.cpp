@@ -86,7 +86,7 @@ class Recogniser {
     std::set<ir::Expr> found;
     std::vector<ir::Expr> roots = {form_.weight};
     for (size_t k = 0; k < form_.rows.accumulators.size(); ++k) {
-      if (k != form_.value_accumulator) roots.push_back(form_.rows.accumulators[k].lift);
+      if (!form_.is_value(k)) roots.push_back(form_.rows.accumulators[k].lift);
     }
     for (ir::Expr root : roots) {
       visit(root, [&](ir::Expr e) {
@@ -124,7 +124,7 @@ class Recogniser {
   // The column state appears only in its own transport and in results.
   bool find_independence() const {
     for (size_t k = 0; k < form_.rows.accumulators.size(); ++k) {
-      if (k == form_.value_accumulator) continue;
+      if (form_.is_value(k)) continue;
       if (uses_state(form_.rows.accumulators[k].transport, form_.value_accumulator)) return false;
       if (form_.rows.accumulators[k].lift->depends_on(form_.column)) return false;
     }

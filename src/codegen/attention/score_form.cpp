@@ -141,7 +141,7 @@ ScoreSpec score_spec(ir::ExprPool& pool, const AttentionSpec& form,
   result.rows = form.rows;
   result.value = form.value_accumulator;
   for (size_t k = 0; k < lifts.size(); ++k) result.rows.accumulators[k].lift = lifts[k];
-  result.phases = phases_of(result.rows);
+  result.phases = phases_of(form.rows);
   std::vector<ir::Expr> shared;
   for (ir::Expr e : shared_values(result.rows, result.phases)) {
     if (contains(e, form.contraction)) shared.push_back(e);

@@ -28,10 +28,6 @@ VisibleKeys::VisibleKeys(ir::ExprPool& pool, const AttentionSpec& form, const Ma
 void VisibleKeys::declare(Emitter& emitter, const std::string& first_row,
                           const std::string& last_row, int unit) const {
   const std::string keys = emitter.kernel().size(form_.rows.length());
-  if (!skips_) {
-    emitter.line(fmt::format("const int tiles = {};", tiles_up_to(as_int(keys), unit)));
-    return;
-  }
   emitter.open();
   if (form_.row) {
     emitter.bind(ranges_.rows[0].first, first_row);
@@ -57,8 +53,7 @@ void VisibleKeys::declare(Emitter& emitter, const std::string& first_row,
   if (several) {
     emitter.line(
         fmt::format("int begin[{0}], end[{0}];\n{{\n{1}}}\n"
-                    "const KeyTiles<{0}> visited(begin, end);\n"
-                    "const int tiles = visited.count();",
+                    "const KeyTiles<{0}> visited(begin, end);",
                     count, text));
   } else {
     emitter.line(
@@ -66,9 +61,14 @@ void VisibleKeys::declare(Emitter& emitter, const std::string& first_row,
   }
 }
 
-std::string VisibleKeys::tile(const std::string& index) const {
-  if (skips_ && ranges_.visible.size() > 1) return fmt::format("visited({})", index);
-  return fmt::format("{}{})", skips_ ? "(begin + " : "(", index);
+std::string VisibleKeys::tiles(Emitter& emitter, const std::string& first_row,
+                               const std::string& last_row, int unit) const {
+  if (!skips_) {
+    const std::string keys = emitter.kernel().size(form_.rows.length());
+    return fmt::format("TileRange{{0, {}}}", tiles_up_to(as_int(keys), unit));
+  }
+  declare(emitter, first_row, last_row, unit);
+  return ranges_.visible.size() > 1 ? "visited" : "TileRange{begin, tiles}";
 }
 
 }  // namespace redfuser::codegen

@@ -12,17 +12,18 @@ class VisibleKeys {
  public:
   VisibleKeys(ir::ExprPool& pool, const AttentionSpec& form, const MaskCondition& mask);
 
-  // Declares `tiles`, the number of tiles of `unit` keys that the rows [first_row, last_row] visit,
-  // and the variables of tile(). The other rows' coordinates must be bound. Needs the header
-  // key_tiles.
-  void declare(Emitter& emitter, const std::string& first_row, const std::string& last_row,
-               int unit) const;
-  // The number of the visited tile `index` among all tiles: an int.
-  std::string tile(const std::string& index) const;
+  // The tiles of `unit` keys that the rows [first_row, last_row] visit, as the text of a value of
+  // device/key_tiles.cuh, a TileRange or a KeyTiles. The other rows' coordinates must be bound.
+  std::string tiles(Emitter& emitter, const std::string& first_row, const std::string& last_row,
+                    int unit) const;
 
   const cascade::TileRanges& ranges() const { return ranges_; }
 
  private:
+  // Declares begin and tiles, or `visited`.
+  void declare(Emitter& emitter, const std::string& first_row, const std::string& last_row,
+               int unit) const;
+
   const AttentionSpec& form_;
   const bool skips_;
   const cascade::TileRanges ranges_;

@@ -63,7 +63,7 @@ double chain_time(const ChainForm& form, const ChainConfig& config, int64_t rows
   constexpr double kLoaded = 42, kExchanged = 18;
   // Shares of the rates of memory and of L2.
   constexpr double kMemoryShare = 0.68, kCacheShare = 1.8;
-  // What a launch saves that loads constants while the one before it still runs.
+  // What a launch saves that loads given weights while the one before it still runs.
   constexpr double kPrefetched = 1.2;
   const double products = form.products();
   const auto steps = static_cast<double>(chunks_of(form.depth));
@@ -84,7 +84,7 @@ double chain_time(const ChainForm& form, const ChainConfig& config, int64_t rows
       config.clusters == 1
           ? 0
           : kClusters + target.microseconds(sums * config.clusters / config.blocks / kLoaded);
-  return select::kLaunchTime + kStart - (form.constant ? kPrefetched : 0) + loads + steps * kStep +
+  return select::kLaunchTime + kStart - (form.given ? kPrefetched : 0) + loads + steps * kStep +
          tiles * kTile + target.microseconds(remote / kExchanged) + between;
 }
 

@@ -47,7 +47,7 @@ class FormBuilder {
     form_.width = b.n->integer;
     form_.first_by_rows = first->by_rows;
     form_.second_by_rows = second->by_rows;
-    form_.constant = first->constant && second->constant;
+    form_.given = first->given && second->given;
     return std::nullopt;
   }
 

@@ -13,8 +13,9 @@ struct ChainForm {
   ProductParts first, second;  // the second has one product
   ir::Expr rows = nullptr;
   int64_t depth = 0, inner = 0, width = 0;  // contracted axes of both, columns of the second
-  // Weights are contiguous along the contracted axis; they are constants of the graph.
-  bool first_by_rows = false, second_by_rows = false, constant = false;
+  // Weights are contiguous along the contracted axis; they alone are constants or inputs of the
+  // graph.
+  bool first_by_rows = false, second_by_rows = false, given = false;
 
   DType dtype() const { return first.calls[0].dtype; }
   int products() const { return static_cast<int>(first.calls.size()); }

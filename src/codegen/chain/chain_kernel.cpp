@@ -26,7 +26,8 @@ class ChainText {
         emitter_(kernel_) {}
 
   std::optional<KernelLaunch> launch() {
-    kernel_.set_early(form_.constant);
+    kernel_.start_early();
+    if (form_.given) kernel_.wait_in_body();
     const auto views = make_views();
     if (!views) return std::nullopt;
     multiply(*views);
@@ -34,7 +35,6 @@ class ChainText {
                                          {"device/product/chain.cuh"}, tile(), emitter_.close(),
                                          ChainConfig::kGroups * 128 + kLoadThreads, 1);
     launch.config = config_.parameters();
-    launch.prefetches = form_.constant;
     launch.cluster = config_.blocks;
     launch.shared = chain_shared_bytes(form_, config_, stages_);
     launch.grid[0] = pool_.integer(int64_t{config_.blocks} * config_.clusters);
@@ -120,7 +120,7 @@ class ChainText {
         "multiply_chain<Tile, {}>({}, exchange, [&](long long row, long long first, "
         "const float (&sums)[{}][{}], float (&values)[{}]) {{\n{}}}, [&](long long row, "
         "long long first, const float (&sums)[1][{}]) {{\n{}}}{});",
-        partials, exchange ? kernel_.counter() : "nullptr", form_.constant,
+        partials, exchange ? kernel_.counter() : "nullptr", form_.given,
         as_int(kernel_.size(form_.rows)), form_.products(), kWidth, kWidth, map, kWidth, end,
         maps));
   }

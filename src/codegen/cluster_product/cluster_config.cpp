@@ -54,7 +54,7 @@ double cluster_time(const ClusterForm& form, const ClusterConfig& config, int64_
   constexpr double kLoaded = 41, kExchanged = 13;
   // Shares of the rates of memory, of L2 and of the tensor cores that such products reach.
   constexpr double kMemoryShare = 0.68, kCacheShare = 1.15, kTensorShare = 0.6;
-  // What a launch saves that loads constants while the one before it still runs.
+  // What a launch saves that loads given columns while the one before it still runs.
   constexpr double kPrefetched = 1.2;
   // Values that a thread finishes in a microsecond.
   constexpr double kFinished = 150;
@@ -79,7 +79,7 @@ double cluster_time(const ClusterForm& form, const ClusterConfig& config, int64_
                               : kExchange + kExchangeShare * config.blocks +
                                     together * target.microseconds(remote / kExchanged);
   const double finish = together * sums / config.blocks / (2 * config.rows) / kFinished;
-  return select::kLaunchTime + kStart - (form.constant ? kPrefetched : 0) +
+  return select::kLaunchTime + kStart - (form.given ? kPrefetched : 0) +
          std::max({weights, cache, loads, multiply}) + exchange + finish;
 }
 
@@ -105,9 +105,10 @@ std::optional<ClusterForm> cluster_form(const ir::Graph& graph, const Target& ta
   for (const ProductCall& each : calls) {
     if (!(form.by_rows ? each.b_row : each.b_column)->is_constant(1)) return std::nullopt;
   }
-  form.constant = std::all_of(calls.begin(), calls.end(), [&](const ProductCall& each) {
-    return each.b.value >= 0 && graph.values[static_cast<size_t>(each.b.value)].is_constant();
-  });
+  // Rows that are there as well arrive sooner between the columns.
+  form.given = !call.a.is_given(graph) &&
+               std::all_of(calls.begin(), calls.end(),
+                           [&](const auto& each) { return each.b.is_given(graph); });
   return form;
 }
 

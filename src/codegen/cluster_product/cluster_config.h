@@ -14,8 +14,8 @@ inline constexpr const char* kClusterProductFamily = "product_cluster";
 
 struct ClusterForm {
   const std::vector<ProductCall>* calls = nullptr;  // of one left-hand side
-  bool by_rows = false;   // the columns are contiguous along the contracted axis
-  bool constant = false;  // the right-hand sides are constants of the graph
+  bool by_rows = false;  // the columns are contiguous along the contracted axis
+  bool given = false;    // the right-hand sides alone are constants or inputs of the graph
 
   const ProductCall& call() const { return calls->front(); }
   int products() const { return static_cast<int>(calls->size()); }

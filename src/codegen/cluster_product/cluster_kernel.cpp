@@ -28,7 +28,8 @@ class ClusterText {
   std::optional<KernelLaunch> launch(const std::string& comment) {
     const ProductCall& call = form_.call();
     group_.merge_rows(call.m);
-    kernel_.set_early(form_.constant);
+    kernel_.start_early();
+    if (form_.given) kernel_.wait_in_body();
     std::vector<TmaView> views;
     if (!add_views(views)) return std::nullopt;
     multiply(views);
@@ -37,7 +38,6 @@ class ClusterText {
         kernel_.launch(kClusterProductFamily, comment, {"device/product/cluster_product.cuh"},
                        tile(), emitter_.close(), threads, config_.resident);
     launch.config = config_.parameters();
-    launch.prefetches = form_.constant;
     launch.cluster = config_.blocks;
     launch.shared = cluster_shared_bytes(form_, config_);
     launch.grid[0] =
@@ -110,7 +110,7 @@ class ClusterText {
         "multiply_cluster<Tile, {4}>(sizes, {5}, {6}, [&](long long row, long long first, "
         "const float (&sums)[{7}][{8}]) {{\nconst long long valid = {9} - first;\n{10}}}{11});",
         as_int(kernel_.size(call.m)), as_int(columns), as_int(kernel_.size(call.k)),
-        group_.consecutive() ? group_.all_aligned_text(kWidth) : "false", form_.constant,
+        group_.consecutive() ? group_.all_aligned_text(kWidth) : "false", form_.given,
         batches(views[0]), batches(views[1]), form_.products(), kWidth, columns, text, maps));
   }
 

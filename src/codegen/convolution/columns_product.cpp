@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "codegen/elementwise/elementwise_kernel.h"
+#include "codegen/integer_product/integer_kernel.h"
 #include "codegen/product/library_product.h"
 
 namespace redfuser::codegen {
@@ -36,7 +37,7 @@ class ColumnsProduct {
     product.value = static_cast<ir::ValueId>(step_.value);
     product.k = pool_.axis("r", depth_);
     product.axes = step_.output;
-    ir::Expr weights = pool_.read(step_.weights(), step_.view.dtype(1),
+    ir::Expr weights = pool_.read(step_.weights(), step_.weights_dtype(),
                                   {pool_.add(pool_.mul(step_.output[1], depth_), product.k)});
     builder_.flat.keep(weights);
     ir::Expr windows = columns(product.k);
@@ -53,10 +54,22 @@ class ColumnsProduct {
       product.b = {windows};
     }
     product.epilogue = step_.element(step_.sum());
+    if (step_.of_integers()) return add_integers(product);
     add_product(builder_, product, step_.value, kComment);
   }
 
  private:
+  // Values of integers have the channel second.
+  void add_integers(fuse::ProductStep& product) {
+    product.a_zero = step_.weights_zero();
+    product.b_zeros = {step_.input_zero()};
+    const auto form = integer_form(builder_, product);
+    if (const auto* refusal = std::get_if<std::string>(&form)) {
+      step_.view.fail("this product of integers has no kernel: " + *refusal);
+    }
+    add_integer_product(builder_, std::get<IntegerForm>(form));
+  }
+
   bool pointwise() const {
     const Windows& w = step_.windows;
     bool one = !w.padded;
@@ -122,7 +135,7 @@ class ColumnsProduct {
     const Axes extents = extents_of(pool_, axes);
     const int64_t scratch = builder_.add_scratch(dtype, product_of(pool_, extents));
     ir::Expr body = tap(step_.view, step_.windows, step_.output[0], channel, tail(step_.output),
-                        taps, pool_.number(0, dtype));
+                        taps, step_.outside());
     add_map(builder_, kColumnsFamily, axes,
             {{scratch, builder_.flat.flat(body), row_major(pool_, axes, extents)}},
             "windows of a convolution's input\n");
@@ -175,16 +188,25 @@ double plain_time(const ConvolutionStep& c) {
 void add_plain_sums(const ConvolutionStep& convolution) {
   const ConvolutionStep& c = convolution;
   ir::ExprPool& pool = c.pool();
-  if (!c.view.shape(1)[0]->is_constant()) c.view.fail("the number of filters must be static");
-  ir::Expr per_group = pool.integer(c.view.shape(1)[0]->integer / c.groups());
+  if (!c.weights_shape()[0]->is_constant()) c.view.fail("the number of filters must be static");
+  ir::Expr per_group = pool.integer(c.weights_shape()[0]->integer / c.groups());
   ir::Expr group = pool.floordiv(c.output[1], per_group);
   ir::Expr channel = pool.axis("c", c.channels());
   const Axes taps = axes_of(pool, constants(pool, c.windows.kernel), "k");
   Axes weight = {c.output[1], channel};
   weight.insert(weight.end(), taps.begin(), taps.end());
   ir::Expr x = tap(c.view, c.windows, c.output[0], pool.add(pool.mul(group, c.channels()), channel),
-                   tail(c.output), taps, pool.number(0, c.dtype()));
-  ir::Expr body = pool.mul(x, pool.read(c.weights(), c.view.dtype(1), weight));
+                   tail(c.output), taps, c.outside());
+  ir::Expr w = pool.read(c.weights(), c.weights_dtype(), weight);
+  if (c.of_integers()) {
+    const auto without_zero = [&](ir::Expr element, ir::Expr zero) {
+      element = pool.cast(DType::Int32, element);
+      return zero != nullptr ? pool.sub(element, zero) : element;
+    };
+    x = without_zero(x, c.input_zero());
+    w = without_zero(w, c.weights_zero());
+  }
+  ir::Expr body = pool.mul(x, w);
   for (size_t i = taps.size(); i-- > 0;) body = pool.reduce(ir::Reduction::Sum, taps[i], body);
   body = c.element(pool.reduce(ir::Reduction::Sum, channel, body));
   StepBuilder& builder = c.builder;

@@ -41,7 +41,7 @@ std::optional<std::string> add_groups(ConvolutionForm& form, const ConvolutionSt
   ir::ExprPool& pool = c.pool();
   const int64_t piece = piece_of(form.dtype);
   form.channels = c.channels();
-  form.filters = pool.floordiv(c.view.shape(1)[0], pool.integer(form.groups));
+  form.filters = pool.floordiv(c.weights_shape()[0], pool.integer(form.groups));
   if (form.groups > 1) {
     if (!form.channels->is_constant() || !form.filters->is_constant()) {
       return "the sizes of a group are not known";
@@ -68,7 +68,7 @@ std::variant<ConvolutionForm, std::string> window_form(const ConvolutionStep& co
   form.dtype = c.dtype();
   const bool half = is_float(form.dtype) && size_of(form.dtype) == 2;
   if (!half && form.dtype != DType::Float32) return "it takes floats of 16 and 32 bits";
-  if (c.view.dtype(1) != form.dtype) return "the filters have another type";
+  if (c.weights_dtype() != form.dtype) return "the filters have another type";
   const size_t rank = c.windows.kernel.size();
   if (rank < 1 || rank > kAxes) return "it takes one to three spatial dimensions";
   form.spatial = rank == kAxes ? 3 : 2;

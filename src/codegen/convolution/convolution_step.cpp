@@ -1,5 +1,7 @@
 #include "codegen/convolution/convolution_step.h"
 
+#include "ops/elementwise/quantized.h"
+
 namespace redfuser::codegen {
 namespace {
 
@@ -11,9 +13,9 @@ const fuse::OpaqueStep::Epilogue* epilogue_of(const StepBuilder& builder) {
 }  // namespace
 
 ConvolutionStep::ConvolutionStep(StepBuilder& step_builder, const ops::NodeView& node)
-    : builder(step_builder), view(node) {
+    : builder(step_builder), view(node), operands_(operands_of(node.node())) {
   std::vector<int64_t> kernel;
-  for (ir::Expr size : tail(view.shape(1))) {
+  for (ir::Expr size : tail(weights_shape())) {
     if (!size->is_constant()) view.fail("the kernel's spatial sizes must be static");
     kernel.push_back(size->integer);
   }
@@ -35,11 +37,42 @@ std::vector<ir::Expr> ConvolutionStep::positions() const {
   return positions;
 }
 
+ConvolutionStep::Operands ConvolutionStep::operands_of(const ir::Node& node) {
+  if (node.op == "ConvInteger") return {1, -1, 2, 3};
+  if (node.op == "QLinearConv") return {3, 8, 2, 5, true};
+  return {};
+}
+
+// The element of a parameter for all, or for filter output[1].
+ir::Expr ConvolutionStep::parameter(int input) const {
+  const std::vector<ir::Expr>& shape = view.shape(input);
+  std::vector<ir::Expr> index(shape.size(), pool().integer(0));
+  if (shape.size() == 1 && !shape[0]->is_constant(1)) index[0] = output[1];
+  return pool().read(view.node().inputs[static_cast<size_t>(input)], view.dtype(input), index);
+}
+
+ir::Expr ConvolutionStep::zero_point(int input) const {
+  if (input < 0 || !view.has_input(input)) return nullptr;
+  return pool().cast(DType::Int32, parameter(input));
+}
+
+ir::Expr ConvolutionStep::outside() const {
+  ir::Expr zero = input_zero();
+  return zero != nullptr ? pool().cast(dtype(), zero) : pool().number(0, dtype());
+}
+
+ir::Expr ConvolutionStep::quantized(ir::Expr sum) const {
+  constexpr int kInputScale = 1, kWeightsScale = 4, kScale = 6, kZero = 7;
+  return ops::quantized_sum(view, sum,
+                            {parameter(kInputScale), parameter(kWeightsScale), parameter(kScale)},
+                            parameter(kZero), view.dtype(kZero));
+}
+
 ir::Expr ConvolutionStep::element(ir::Expr sum) const {
-  if (view.has_input(2)) {
-    ir::Expr bias = pool().read(view.node().inputs[2], view.dtype(2), {output[1]});
-    sum = pool().add(sum, pool().cast(dtype(), bias));
+  if (operands_.bias >= 0 && view.has_input(operands_.bias)) {
+    sum = pool().add(sum, pool().cast(sum->dtype, parameter(operands_.bias)));
   }
+  if (operands_.quantizes) sum = quantized(sum);
   const auto* epilogue = epilogue_of(builder);
   if (epilogue == nullptr) return sum;
   std::vector<std::pair<ir::Expr, ir::Expr>> map = {{this->sum(), sum}};

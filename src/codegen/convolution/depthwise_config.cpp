@@ -32,10 +32,10 @@ DepthwiseConfig DepthwiseConfig::of(const KernelConfig& choice) {
 }
 
 std::variant<ConvolutionForm, std::string> depthwise_form(const ConvolutionStep& c) {
-  if (!c.channels()->is_constant(1) || c.view.shape(1)[0] != c.view.shape(0)[1]) {
+  if (!c.channels()->is_constant(1) || c.weights_shape()[0] != c.view.shape(0)[1]) {
     return "a channel has other than one filter";
   }
-  if (!c.view.shape(1)[0]->is_constant()) return "the number of channels is not known";
+  if (!c.weights_shape()[0]->is_constant()) return "the number of channels is not known";
   auto form = window_form(c);
   if (auto* found = std::get_if<ConvolutionForm>(&form)) {
     if (found->spatial > 2) return "it takes one or two spatial dimensions";

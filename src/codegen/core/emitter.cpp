@@ -88,6 +88,38 @@ std::string fast_text(ir::Expr expr, const std::vector<std::string>& args) {
   return pattern.empty() ? "" : scalar_text(pattern, expr->dtype, args);
 }
 
+constexpr size_t kLongestNested = 64;
+
+// A name, a literal, a call, or text in parentheses.
+bool is_operand(const std::string& text) {
+  const size_t open = text.find_first_of(" (");
+  if (open == std::string::npos) return true;
+  if (text[open] == ' ') return false;
+  int depth = 0;
+  for (size_t i = open; i < text.size(); ++i) {
+    depth += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
+    if (depth == 0) return i + 1 == text.size();
+  }
+  return false;
+}
+
+// Whether the text of an operation evaluates the argument under a condition. Compilers move what
+// stands there alone, loads too, behind a branch.
+bool is_conditional(ir::ExprOp op, size_t argument) {
+  return op == ir::ExprOp::And || op == ir::ExprOp::Or ||
+         (op == ir::ExprOp::Select && argument > 0);
+}
+
+// Of arguments in parentheses, a call needs no second ones.
+std::string without_double_parentheses(std::string text, const std::vector<std::string>& args) {
+  for (const std::string& arg : args) {
+    if (arg.empty() || arg[0] != '(') continue;
+    const size_t at = text.find("(" + arg + ")");
+    if (at != std::string::npos) text.replace(at, arg.size() + 2, arg);
+  }
+  return text;
+}
+
 }  // namespace
 
 Emitter::Emitter(KernelText& kernel) : kernel_(kernel) { open(); }
@@ -108,16 +140,43 @@ void Emitter::bind_divisor(ir::Expr expr, const std::string& name) {
   scopes_.back().divisors[expr] = name;
 }
 
+void Emitter::nest(const std::vector<ir::Expr>& roots) {
+  std::map<ir::Expr, int> uses;
+  std::set<ir::Expr> seen;
+  for (ir::Expr root : roots) {
+    if (!root) continue;
+    ++uses[root];
+    visit(root, [&](ir::Expr e) {
+      if (!seen.insert(e).second) return;
+      for (ir::Expr arg : e->args) ++uses[arg];
+    });
+  }
+  for (const auto& [expr, count] : uses) {
+    if (count == 1) nested_.insert(expr);
+  }
+}
+
 std::string Emitter::fresh(const std::string& hint) {
   return fmt::format("{}{}", hint, counters_[hint]++);
 }
 
-std::string Emitter::emit(ir::Expr expr) { return named(expr).text; }
+std::string Emitter::emit(ir::Expr expr) {
+  Named value = named(expr);
+  // An invariant stays in its scope.
+  if (is_loose(expr) && value.depth + 1 < scopes_.size()) declare(expr, value);
+  return value.text;
+}
 
 std::string Emitter::emit_as(ir::Expr expr, DType dtype) {
   const std::string text = emit(expr);
   if (value_type(expr->dtype) == value_type(dtype)) return text;
   return fmt::format("static_cast<{}>({})", value_type(dtype), text);
+}
+
+std::string Emitter::emit_whole(ir::Expr expr, DType dtype) {
+  const std::string text = emit_as(expr, dtype);
+  const bool enclosed = text[0] == '(' && is_operand(text) && nested_.contains(expr);
+  return enclosed ? text.substr(1, text.size() - 2) : text;
 }
 
 Emitter::Named Emitter::known(ir::Expr expr) const {
@@ -154,11 +213,9 @@ Emitter::Named Emitter::fast_quotient(ir::Expr expr, const Named& dividend, cons
     scopes_[divisor.depth].text +=
         fmt::format("const Divisor {} = divisor_of({});\n", found->second, divisor.text);
   }
-  const std::string name = fresh("t");
-  scopes_[dividend.depth].text +=
-      fmt::format("const float {} = divide({}, {});\n", name, dividend.text, found->second);
-  scopes_[dividend.depth].names[expr] = name;
-  return {name, dividend.depth};
+  Named value = {fmt::format("divide({}, {})", dividend.text, found->second), dividend.depth};
+  if (!nested_.contains(expr)) declare(expr, value);
+  return value;
 }
 
 Emitter::Named Emitter::operation(ir::Expr expr) {
@@ -183,6 +240,12 @@ Emitter::Named Emitter::operation(ir::Expr expr) {
     args.push_back(value.text);
     depth = std::max(depth, value.depth);
   }
+  for (size_t i = 0; i < values.size(); ++i) {
+    const bool kept = values[i].depth == depth && !is_conditional(expr->op, i);
+    if (kept || !is_loose(expr->args[i])) continue;
+    declare(expr->args[i], values[i]);
+    args[i] = values[i].text;
+  }
   const bool single = is_float(expr->dtype) && expr->dtype != DType::Float64;
   if (fast_math_ && single && expr->op == ir::ExprOp::Div && values[0].depth > values[1].depth) {
     return fast_quotient(expr, values[0], values[1]);
@@ -194,12 +257,32 @@ Emitter::Named Emitter::operation(ir::Expr expr) {
     const std::string text = operation_text(expr, args, fast_exp_);
     if (text == args[0]) return {text, depth};
   }
-  const std::string name = fresh("t");
   std::string text = fast_math_ && single ? fast_text(expr, args) : "";
   if (text.empty()) text = operation_text(expr, args, fast_exp_);
-  scopes_[depth].text += fmt::format("const {} {} = {};\n", value_type(expr->dtype), name, text);
-  scopes_[depth].names[expr] = name;
-  return {name, depth};
+  if (!nested_.empty()) text = without_double_parentheses(text, args);
+  Named value = {std::move(text), depth};
+  if (nested_.contains(expr) && value.text.size() <= kLongestNested) {
+    if (!is_operand(value.text)) value.text = fmt::format("({})", value.text);
+  } else {
+    declare(expr, value);
+  }
+  return value;
+}
+
+// Whether the value of an expression is text without a name.
+bool Emitter::is_loose(ir::Expr expr) const {
+  const bool computed = expr->op != ir::ExprOp::Constant && expr->op != ir::ExprOp::Read &&
+                        !(is_size(expr) && !has_maximum(expr));
+  return computed && nested_.contains(expr) && known(expr).text.empty();
+}
+
+// Makes the value a variable of the scope that it belongs to.
+void Emitter::declare(ir::Expr expr, Named& value) {
+  std::string name = fresh("t");
+  scopes_[value.depth].text +=
+      fmt::format("const {} {} = {};\n", value_type(expr->dtype), name, value.text);
+  scopes_[value.depth].names[expr] = name;
+  value.text = std::move(name);
 }
 
 Emitter::Named Emitter::read(ir::Expr expr) {

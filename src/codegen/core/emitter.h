@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,12 @@ class Emitter {
   std::string emit(ir::Expr expr);
   // The same converted to value_type(dtype).
   std::string emit_as(ir::Expr expr, DType dtype);
+  // The same as a whole side of a statement or an argument, without parentheses around it.
+  std::string emit_whole(ir::Expr expr, DType dtype);
   std::string fresh(const std::string& hint);
+  // From here on, values of these expressions that are used once and whose text is short are
+  // written where they are used, if nothing moves them to an outer scope.
+  void nest(const std::vector<ir::Expr>& roots);
   // Distributes outermost reductions over the lanes of a warp.
   void set_warp_reductions(bool on) { warp_reductions_ = on; }
   // Computes exponentials by the special-function unit (for values rounded to 16 bits afterwards).
@@ -63,6 +69,8 @@ class Emitter {
   Named known(ir::Expr expr) const;
   Named operation(ir::Expr expr);
   Named fast_quotient(ir::Expr expr, const Named& dividend, const Named& divisor);
+  bool is_loose(ir::Expr expr) const;
+  void declare(ir::Expr expr, Named& value);
   Named read(ir::Expr expr);
   Named reduce(ir::Expr expr);
   Named ranked(ir::Expr expr);
@@ -71,6 +79,7 @@ class Emitter {
   KernelText& kernel_;
   std::vector<Scope> scopes_;
   std::map<std::string, int> counters_;
+  std::set<ir::Expr> nested_;
   bool warp_reductions_ = false, fast_exp_ = false, fast_math_ = false;
   int reduce_depth_ = 0;
   RankedRead ranked_reads_;

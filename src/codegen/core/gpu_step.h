@@ -43,6 +43,10 @@ struct BufferRef {
   ir::ValueId value = -1;
   int scratch = -1;
   bool defined() const { return value >= 0 || scratch >= 0; }
+  // Whether no kernel of a run writes it: a constant, or an input of the graph.
+  bool is_given(const ir::Graph& graph) const {
+    return value >= 0 && graph.values[static_cast<size_t>(value)].is_given();
+  }
 };
 
 struct Scratch {
@@ -89,9 +93,9 @@ struct KernelLaunch {
   bool counter = false;
   bool together =
       false;  // all blocks run at the same time: the grid has at most one per multiprocessor
-  // Whether the kernel reads constants first, then waits for the launches before it: it may start
-  // while they still run (programmatic dependent launch).
-  bool prefetches = false;
+  // Whether the kernel may start while the launches before it still run, for which it waits itself
+  // (programmatic dependent launch).
+  bool early = false;
   double time = 0;  // microseconds by estimate, at the sizes that the builder knows; 0: unknown
 };
 

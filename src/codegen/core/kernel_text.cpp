@@ -77,11 +77,12 @@ std::string KernelText::multiples(const std::vector<ir::Expr>& sizes, int64_t un
 
 std::string KernelText::buffer_declaration(size_t number) const {
   const Parameter& buffer = buffers_[number];
-  const bool constant = buffer.value < kScratchValues &&
-                        graph_.values[static_cast<size_t>(buffer.value)].is_constant();
+  // The compiler may move loads of memory that no kernel seems to write before the wait.
+  const bool given =
+      buffer.value < kScratchValues && graph_.values[static_cast<size_t>(buffer.value)].is_given();
   return fmt::format("{}{}*{} {}", buffer.written ? "" : "const ",
-                     storage_type(dtype_of(buffer.value)),
-                     early_ && !constant ? "" : " __restrict__", names_[number]);
+                     storage_type(dtype_of(buffer.value)), given || !early_ ? " __restrict__" : "",
+                     names_[number]);
 }
 
 std::string KernelText::members() const {
@@ -131,8 +132,10 @@ KernelLaunch KernelText::launch(const std::string& family, const std::string& eq
   launch.parameters = describe_parameters(order);
   const std::string bounds =
       fmt::format("{}{}", block, min_blocks > 0 ? fmt::format(", {}", min_blocks) : "");
+  launch.early = early_;
   const std::string rest =
-      fmt::format("({}) {{\nptx_launch_dependents();\n{}}}\n", fmt::join(parameters, ", "), body);
+      fmt::format("({}) {{\nptx_launch_dependents();\n{}{}}}\n", fmt::join(parameters, ", "),
+                  early_ && !waits_in_body_ ? "ptx_await_launches_together();\n" : "", body);
   launch.name = kernel_name(
       family, graph_, step_,
       fmt::format("{}{}{}{}{}", comment, fmt::join(headers, " "), before, bounds, rest));

@@ -17,9 +17,10 @@ inline constexpr int64_t kScratchValues = int64_t{1} << 32;
 
 class KernelText {
  public:
-  // For a kernel of `step`; both must outlive this.
-  KernelText(const ir::Graph& graph, const fuse::Step& step, std::vector<DType> scratch_dtypes)
-      : graph_(graph), step_(step), scratch_dtypes_(std::move(scratch_dtypes)) {}
+  // For a kernel of `step` on a machine; all must outlive this.
+  KernelText(const ir::Graph& graph, const fuse::Step& step, std::vector<DType> scratch_dtypes,
+             const select::Machine& machine)
+      : graph_(graph), step_(step), scratch_dtypes_(std::move(scratch_dtypes)), machine_(machine) {}
 
   const ir::Graph& graph() const { return graph_; }
   ir::ExprPool& pool() const { return *graph_.pool; }
@@ -33,10 +34,13 @@ class KernelText {
   std::string view(TmaView view);
   // Text of the kernel has values of this type: the launch has its header.
   void note_type(DType dtype) { low_bit_ |= is_low_bit_float(dtype); }
-  // The kernel may start while those before it run (KernelLaunch::prefetches). Values that a run
-  // writes are then not declared as read-only memory, whose loads the compiler would be free to
-  // move before the wait.
-  void set_early(bool early) { early_ = early; }
+  // The kernel may start while those before it still run (KernelLaunch::early), where the machine
+  // can: it begins with a wait for them. Values that a run writes are then not declared as
+  // read-only memory, whose loads the compiler would be free to move before the wait.
+  void start_early() { early_ = machine_.starts_early(); }
+  // The body itself waits (ptx_await_launches), in all blocks, and until then reads constants and
+  // inputs of the graph alone.
+  void wait_in_body() { waits_in_body_ = true; }
   // The parameter of the launch's counter.
   std::string counter();
   // The parameter or literal of a size: an Int64 expression over symbols.
@@ -71,8 +75,10 @@ class KernelText {
   const ir::Graph& graph_;
   const fuse::Step& step_;
   std::vector<DType> scratch_dtypes_;
+  const select::Machine& machine_;
+  bool early_ = false;
   std::vector<TmaView> views_;
-  bool counter_ = false, low_bit_ = false, early_ = false;
+  bool counter_ = false, low_bit_ = false, waits_in_body_ = false;
   std::vector<Parameter> buffers_;
   std::vector<std::string> names_;
   std::vector<ir::Expr> sizes_;

@@ -38,7 +38,7 @@ class StepBuilder {
   }
   // Adds a scratch buffer; returns its value number for Reads.
   int64_t add_scratch(DType dtype, ir::Expr elements);
-  KernelText kernel() const { return KernelText(graph, step, scratch_dtypes); }
+  KernelText kernel() const { return {graph, step, scratch_dtypes, target}; }
   BufferRef buffer(int64_t value) const;
   // Throws UserError about this step.
   [[noreturn]] void fail(const std::string& message) const;

@@ -11,16 +11,6 @@ TmaView TmaTile::view(const TmaOperand& operand) const {
   return view;
 }
 
-std::string TmaTile::copies(const Copy& copy, int first) const {
-  std::string text;
-  for (int column = first; column < columns; column += kSlabColumns) {
-    text +=
-        fmt::format("ptx_copy_box({} + {}, {}, {}, {}, {}, {});\n", copy.to, slab_offset(column),
-                    copy.view, copy.barrier, column, copy.line, fmt::join(copy.coordinates, ", "));
-  }
-  return text;
-}
-
 std::vector<std::string> declare_coordinates(Emitter& emitter, const TmaOperand& operand) {
   std::vector<std::string> names;
   for (ir::Expr coordinate : operand.coordinates) {

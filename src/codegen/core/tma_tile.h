@@ -23,23 +23,8 @@ struct TmaTile {
   }
   constexpr int slab_bytes() const { return rows * kSlabRowBytes; }
   constexpr int bytes() const { return slabs_of(columns) * slab_bytes(); }
-  // The byte of the tile where the slab begins that has this column.
-  constexpr int slab_offset(int column) const { return column / kSlabColumns * slab_bytes(); }
-
   // The operand's tensor map, with a slab as its box.
   TmaView view(const TmaOperand& operand) const;
-
-  // Where copies lead and where they come from, as CUDA expressions.
-  struct Copy {
-    std::string to;       // the tile's address in shared memory
-    std::string view;     // the tensor map
-    std::string barrier;  // counts the bytes
-    std::string line;     // first row of the tile in the operand
-    std::vector<std::string> coordinates;
-  };
-  // Statements that copy the slabs of columns [first, columns), for one thread. `first` begins a
-  // slab.
-  std::string copies(const Copy& copy, int first = 0) const;
 };
 
 // Declares the operand's coordinates behind the line as variables; their names.

@@ -51,6 +51,15 @@ std::vector<InvariantPart> invariant_parts(const std::vector<ir::Expr>& roots,
   return parts;
 }
 
+void Members::add(std::string_view type, const std::string& name) {
+  if (type == type_) {
+    text_ += ", " + name;
+    return;
+  }
+  text_ += fmt::format("{}{} {}", type_.empty() ? "" : ";\n", type, name);
+  type_ = type;
+}
+
 std::string declare_parts(const std::vector<InvariantPart>& parts, const std::string& name) {
   std::string text;
   for (size_t i = 0; i < parts.size(); ++i) {

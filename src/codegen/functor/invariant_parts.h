@@ -8,6 +8,16 @@
 
 namespace redfuser::codegen {
 
+// Members of a struct in their order, those of one type in a line.
+class Members {
+ public:
+  void add(std::string_view type, const std::string& name);
+  std::string text() const { return text_.empty() ? "" : text_ + ";\n"; }
+
+ private:
+  std::string text_, type_;
+};
+
 struct InvariantPart {
   ir::Expr expr;
   bool divides = false;  // a divisor of elements, which have a Divisor (src/device/math.cuh) of it

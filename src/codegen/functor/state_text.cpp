@@ -1,5 +1,7 @@
 #include "codegen/functor/state_text.h"
 
+#include "codegen/functor/invariant_parts.h"
+#include "codegen/text/loop.h"
 #include "codegen/text/operation_text.h"
 
 #include <utility>
@@ -66,14 +68,15 @@ std::string StateText::declaration() const {
 }
 
 std::string StateText::members_with_references() const {
-  std::string text;
+  Members members;
   for (size_t k = 0; k < form_.accumulators.size(); ++k) {
-    if (!is_columns(k)) text += fmt::format("{} a{};\n", type_of(form_.accumulators[k]), k);
+    if (!is_columns(k)) members.add(type_of(form_.accumulators[k]), fmt::format("a{}", k));
   }
   for (size_t r : used_references(form_)) {
-    text += fmt::format("{} r{};\n", value_type(form_.references[r].value->dtype), r);
+    members.add(value_type(form_.references[r].value->dtype), fmt::format("r{}", r));
   }
-  return text + (counts_ ? "int count;\n" : "");
+  if (counts_) members.add("int", "count");
+  return members.text();
 }
 
 std::string StateText::identity_members() const {
@@ -107,7 +110,7 @@ std::string StateText::merged_lanes_body(const std::string& function,
   update_references(0, "t");
   for (size_t k = 0; k < form_.accumulators.size(); ++k) {
     const cascade::Accumulator& a = form_.accumulators[k];
-    if (a.transport) move(fmt::format("s.a{}", k), a, "u");
+    if (a.transport) emitter_.line(fmt::format("s.a{} = {};", k, moved_state(k, "u")));
     emitter_.line(fmt::format("t.a{0} = {1}<{2}, {3}>(s.a{0});", k, function,
                               combiner_of(a.reduction), arguments));
     update_references(k + 1, "t");
@@ -137,12 +140,8 @@ std::string StateText::merged_pair_body() {
     const cascade::Accumulator& a = form_.accumulators[k];
     std::string moved[2];
     for (size_t i = 0; i < 2; ++i) {
-      moved[i] = fmt::format("{}.a{}", both[i], k);
-      if (!a.transport) continue;
-      moved[i] = fmt::format("{}{}", both[i], k);
-      emitter_.line(fmt::format("{} {};", type_of(a), moved[i]));
       names_.before = names.before + both[i];
-      move(moved[i], a, both[i]);
+      moved[i] = moved_state(k, both[i]);
     }
     emitter_.line(
         fmt::format("t.a{} = {}::apply({}, {});", k, combiner_of(a.reduction), moved[0], moved[1]));
@@ -203,16 +202,29 @@ void StateText::bind_references() {
   }
 }
 
-// target = expr over a state, in a scope of its own, so the emitter does not reuse the value for
-// another state.
-void StateText::assign(const std::string& target, ir::Expr expr, DType dtype,
-                       const std::string& state, bool with_references) {
+// The text of an expression over a state, in a scope of its own, so the emitter does not reuse the
+// value for another state.
+std::string StateText::value_of(ir::Expr expr, DType dtype, const std::string& state,
+                                bool with_references) {
   emitter_.open();
   bind_state(state);
   if (with_references) bind_references();
-  emitter_.line(fmt::format("{} = {};", target, emitter_.emit_as(expr, dtype)));
-  const std::string text = emitter_.close();
-  emitter_.line(fmt::format("{{\n{}}}", text));
+  std::string value = emitter_.emit_whole(expr, dtype);
+  add_scope();
+  return value;
+}
+
+// Adds the text of the current scope to the one around it: names differ.
+void StateText::add_scope() {
+  std::string text = emitter_.close();
+  if (text.empty()) return;
+  text.pop_back();
+  emitter_.line(text);
+}
+
+void StateText::assign(const std::string& target, ir::Expr expr, DType dtype,
+                       const std::string& state, bool with_references) {
+  emitter_.line(fmt::format("{} = {};", target, value_of(expr, dtype, state, with_references)));
 }
 
 void StateText::declare_old_references() {
@@ -260,22 +272,17 @@ std::string StateText::reference_members() const {
   return text;
 }
 
-void StateText::move(const std::string& target, const cascade::Accumulator& a,
-                     const std::string& state) {
-  assign(target, a.transport, a.dtype, state, true);
+std::string StateText::moved_state(size_t k, const std::string& state) {
+  const cascade::Accumulator& a = form_.accumulators[k];
+  if (!a.transport) return fmt::format("{}.a{}", state, k);
+  return value_of(a.transport, a.dtype, state, true);
 }
 
 void StateText::combine(size_t k, const std::string& part, const std::string& before,
                         const std::string& after) {
-  const cascade::Accumulator& a = form_.accumulators[k];
-  std::string value = fmt::format("{}.a{}", before, k);
-  if (a.transport) {
-    value = fmt::format("moved{}", k);
-    emitter_.line(fmt::format("{} {};", type_of(a), value));
-    move(value, a, before);
-  }
-  emitter_.line(
-      fmt::format("{}.a{} = {}::apply({}, {});", after, k, combiner_of(a.reduction), value, part));
+  emitter_.line(fmt::format("{}.a{} = {}::apply({}, {});", after, k,
+                            combiner_of(form_.accumulators[k].reduction), moved_state(k, before),
+                            part));
 }
 
 void StateText::move_columns(const std::string& array, const std::string& count,
@@ -287,12 +294,10 @@ void StateText::move_columns(const std::string& array, const std::string& count,
   bind_references();
   emitter_.open();
   bind(ir::LeafKind::State, static_cast<int64_t>(*columns_), array + "[e]", a.dtype);
-  emitter_.line(fmt::format("{}[e] = {};", array, emitter_.emit_as(a.transport, a.dtype)));
+  emitter_.line(fmt::format("{}[e] = {};", array, emitter_.emit_whole(a.transport, a.dtype)));
   const std::string element = emitter_.close();
-  emitter_.line(
-      fmt::format("#pragma unroll\nfor (int e = 0; e < {}; ++e) {{\n{}}}", count, element));
-  const std::string text = emitter_.close();
-  emitter_.line(fmt::format("{{\n{}}}", text));
+  emitter_.line(loop_over("e", count, element));
+  add_scope();
 }
 
 void StateText::settle(size_t k, const std::string& part, const std::string& before,

@@ -81,8 +81,10 @@ class StateText {
   void bind_references();
   void assign(const std::string& target, ir::Expr expr, DType dtype, const std::string& state,
               bool with_references);
-  // Sets target to the transport of an accumulator of `state` from old to new references.
-  void move(const std::string& target, const cascade::Accumulator& a, const std::string& state);
+  std::string value_of(ir::Expr expr, DType dtype, const std::string& state, bool with_references);
+  void add_scope();
+  // Accumulator k of `state`, at the new references.
+  std::string moved_state(size_t k, const std::string& state);
 
   LeafNames leaves_;
   ReferenceNames names_;

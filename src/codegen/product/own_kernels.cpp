@@ -78,7 +78,7 @@ class Kernels {
       const ClusterConfig config = ClusterConfig::of(choice.choice);
       if (by_estimate()) {
         if (taken_) each.when = but(each.when, taken_);
-        const double doubt = doubt_of(each.most, form->constant);
+        const double doubt = doubt_of(each.most, form->given);
         const double other =
             std::min(library_time(false, static_cast<int>(each.most)), tile_time(each.most));
         const bool slower = doubt * choice.time >= other;
@@ -94,11 +94,11 @@ class Kernels {
 
   // By what the estimate must be less than others: it is not fitted to more rows, and the library's
   // is up to a fifth too high for products alone, which matters where nothing is loaded early.
-  double doubt_of(int64_t rows, bool constant) const {
+  double doubt_of(int64_t rows, bool given) const {
     constexpr int64_t kFittedRows = 128;
     constexpr double kManyRows = 1.5, kAlone = 1.15;
     if (rows > kFittedRows) return kManyRows;
-    return library_alone_ && !constant ? kAlone : 1;
+    return library_alone_ && !given ? kAlone : 1;
   }
 
   ir::Expr but(ir::Expr when, ir::Expr other) {

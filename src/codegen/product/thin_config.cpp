@@ -141,7 +141,9 @@ double thin_time(const ThinForm& form, const ThinConfig& config, double lines,
   // a multiprocessor, to which every further block of the cluster adds a share.
   constexpr double kStart = 1.05, kExchange = 0.77, kTurn = 0.4, kThinShare = 0.04, kSum = 0.17,
                    kWarp = 0.011, kBlockShare = 0.46;
-  constexpr double kSingleThinLoads = 3.1;  // a factor of a turn
+  // Thin elements that are loaded one by one: a factor of a turn; what a multiprocessor
+  // takes for a warp's step.
+  constexpr double kSingleThinLoads = 3.1, kSingleStep = 0.2;
   constexpr double kMemoryShare = 0.82, kScalarMemoryShare = 0.77;
   // Turns overlap a little with other warps' memory accesses.
   constexpr double kOverlap = 1.2;
@@ -166,8 +168,14 @@ double thin_time(const ThinForm& form, const ThinConfig& config, double lines,
   // Loads of single elements take as long as there are.
   const double single = vector ? 1 : loads_of(form, config.wide) / 2.0;
   const double own = coded ? kCodeTurn + kCodeLoad * loads_of(form, config.wide) : kTurn * single;
-  const double turn = own * (1 + kThinShare * config.lines / products) *
-                      (form.thin.depth->is_constant(1) ? 1 : kSingleThinLoads);
+  const double steps = std::ceil(depth / step_of(form));
+  const bool single_thin = !form.thin.depth->is_constant(1);
+  const double turn =
+      own * (1 + kThinShare * config.lines / products) * (single_thin ? kSingleThinLoads : 1);
+  const double taken =
+      is_tensor(form) && !coded && single_thin
+          ? kSingleStep * batch * std::ceil(extent / config.wide) * steps / target.multiprocessors
+          : 0;
   const double wide = products * extent * depth;
   const double moved =
       wide * wide_bytes(form) + bytes * (lines * depth + products * extent * lines);
@@ -176,9 +184,10 @@ double thin_time(const ThinForm& form, const ThinConfig& config, double lines,
   const double decoded =
       coded ? kDecode * wide / (select::kLanes * target.clock * target.multiprocessors) : 0;
   const double loaded =
-      std::pow(std::pow(memory, kOverlap) + std::pow(waves * turns * turn + decoded, kOverlap),
+      std::pow(std::pow(memory, kOverlap) +
+                   std::pow(std::max(waves * turns * turn, taken) + decoded, kOverlap),
                1 / kOverlap);
-  const double saved = form.constant && target.architecture >= 90 ? kPrefetched : 0;
+  const double saved = form.given && target.starts_early() ? kPrefetched : 0;
   const double groups = std::max(config.lines / 8, 1);
   const double warps = blocks * config.warps / target.multiprocessors;
   const double exchange = config.blocks == 1 ? 0

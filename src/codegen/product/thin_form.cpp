@@ -74,10 +74,9 @@ std::optional<ThinForm> thin_form(const ir::Graph& graph, const fuse::ProductSte
     return along ? matrix.depth->is_constant(1) : matrix.line->is_constant(1);
   });
   if (!alike && form.coded.empty()) return std::nullopt;
-  form.constant = std::all_of(form.wide.begin(), form.wide.end(), [&](const ThinMatrix& matrix) {
-    return matrix.buffer.value >= 0 &&
-           graph.values[static_cast<size_t>(matrix.buffer.value)].is_constant();
-  });
+  const auto is_given = [&](const ThinMatrix& matrix) { return matrix.buffer.is_given(graph); };
+  // A product of rows that are there as well has no launch to wait for.
+  form.given = !is_given(form.thin) && std::all_of(form.wide.begin(), form.wide.end(), is_given);
   return form;
 }
 

@@ -22,8 +22,8 @@ struct ThinForm {
   // The same in few bits, where all are constants of equally many and in equal blocks; else empty.
   std::vector<CodedOperand> coded;
   ThinMatrix thin;
-  bool constant = false;                 // the wide matrices are constants of the graph
-  bool columns = false;                  // the thin lines are the product's columns, else its rows
+  bool given = false;    // the wide matrices alone are constants or inputs of the graph
+  bool columns = false;  // the thin lines are the product's columns, else its rows
   ir::Expr batch, extent, lines, depth;  // extent: wide lines; depth: of the contracted axis
 
   // The wide matrices are contiguous along the contracted axis, else along their lines.

@@ -21,7 +21,8 @@ class ThinText {
         epilogue_(epilogue),
         kernel_(builder.kernel()),
         emitter_(kernel_) {
-    kernel_.set_early(form.constant);
+    kernel_.start_early();
+    if (form.given) kernel_.wait_in_body();
     if (lines) lines_ = lines(kernel_);
   }
 
@@ -32,7 +33,6 @@ class ThinText {
     KernelLaunch launch =
         kernel_.launch(std::string(lines_ ? lines_->family : kThinProductFamily), comment, {header},
                        lines_ ? lines_->before : "", emitter_.close(), config_.warps * 32, 1);
-    launch.prefetches = form_.constant;
     launch.config = config_.parameters();
     launch.cluster = config_.blocks;
     launch.static_shared = thin_static_bytes(form_, config_);

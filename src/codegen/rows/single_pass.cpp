@@ -146,6 +146,8 @@ KernelLaunch single_pass_kernel(StepBuilder& builder, const FlatStreaming& form,
                                 const SinglePassConfig& config, int64_t states) {
   ir::ExprPool& pool = builder.pool();
   KernelText kernel = builder.kernel();
+  // The finish of segments is slower so, and rows of clusters are long beside a launch.
+  if (states < 0 && config.cluster == 1) kernel.start_early();
   RowFunctor functor(kernel, form, form, config, rounds_smoothly(builder, form));
   const std::string text = functor.text();
   // Outputs and reads are members; the other parameters are arguments of the main loop alone.

@@ -12,12 +12,17 @@ namespace redfuser::codegen {
 namespace {
 
 // All constants are fitted to the times of graphs drawn at random and of the benchmarks' rows and
-// layouts, on an H200 and an H100. Microseconds: of a kernel; of each word of a thread's chunk and
-// each further tile; of what a row's threads wait for each other.
-constexpr double kStartTime = 3.6, kChunkTime = 0.074, kTileTime = 0.21;
+// layouts, on an H200 and an H100. Microseconds: of a kernel; of each word of a thread's chunks in
+// the first tile and in further ones, each of which waits for its loads; of what a row's threads
+// wait for each other.
+constexpr double kStartTime = 3.6, kChunkTime = 0.074, kTileTime = 0.26, kTileChunkTime = 0.022;
+// Groups of rows that start at no vector are loaded, and stored, behind branches, which the blocks
+// of a full multiprocessor wait for one after the other: of each chunk, and the share of its store.
+constexpr double kRaggedTime = 0.3, kRaggedStore = 0.52;
 constexpr double kBlockTime = 0.46, kLaneTime = 0.044, kSharedTime = 0.085;
-// Of segments: the count of who is last, and a second kernel.
-constexpr double kCountTime = 2.6, kSecondKernel = 2.5;
+// Of segments: the count of who is last, each of which waits for the one before, and a second
+// kernel.
+constexpr double kCountTime = 1.85, kSegmentTime = 0.004, kSecondKernel = 2.18;
 // Lanes' instructions for an element; for a lane's state, and each exchange of it.
 constexpr double kElementWork = 14.2, kStateWork = 8.9, kExchangeWork = 8;
 constexpr double kStateBytes = 8;
@@ -109,7 +114,8 @@ class Enumeration {
           if (std::exchange(last_tiles, tiles) == tiles) continue;
           const int64_t segments = (length_ + tile * tiles - 1) / (tile * tiles);
           const SinglePassConfig walk = config(threads, threads, chunks);
-          const double merge = kCountTime + (facts_.maps_back ? kSecondKernel : 0);
+          const double merge = kCountTime + kSegmentTime * static_cast<double>(segments) +
+                               (facts_.maps_back ? kSecondKernel : 0);
           candidates_.push_back({choice_of(SegmentConfig{threads, chunks, most}),
                                  merge + time(walk, rows_ * segments, tile * tiles)});
         }
@@ -124,10 +130,14 @@ class Enumeration {
                                     c.lanes == 32 ? facts_.max_staging_words : 0);
   }
 
-  // Loads that wait in registers leave few of them for the offsets of chunks.
+  // Loads that wait in registers leave few of them for the offsets of chunks, and so do addresses
+  // in other blocks as ptxas compiles them for sm_100 and newer.
   bool has_registers(const SinglePassConfig& c) const {
     constexpr int kMaxWaiting = 1024;  // chunks of a block
-    return !facts_.scattered || c.shared || c.chunks * c.threads <= kMaxWaiting;
+    constexpr int kMaxShared = 4;      // chunks of a thread in a cluster
+    if (!facts_.scattered) return true;
+    return c.shared ? target_.architecture < 100 || c.cluster == 1 || c.chunks <= kMaxShared
+                    : c.chunks * c.threads <= kMaxWaiting;
   }
 
   void push(const SinglePassConfig& c) {
@@ -151,11 +161,15 @@ class Enumeration {
                         (select::kLanes * target_.clock * target_.multiprocessors);
     const double memory = elements * memory_time(c, twice);
     // Blocks beyond those that run at once wait, half of them for whole turns.
-    const double turns =
-        std::max(1.0, blocks / (target_.multiprocessors * static_cast<double>(resident_blocks(c))));
+    const double full =
+        blocks / (target_.multiprocessors * static_cast<double>(resident_blocks(c)));
+    const double turns = std::max(1.0, full);
     const double waits = (turns + std::ceil(turns)) / 2;
+    const double ragged = facts_.ragged ? kRaggedTime * (facts_.maps_back ? 1 + kRaggedStore : 1) *
+                                              c.chunks * std::min(1.0, full)
+                                        : 0;
     return kStartTime + std::max(memory, work) / std::pow(busy, kIdlePower) +
-           waits * row_time(c, (twice ? 2 : 1) * (tiles - 1));
+           waits * (row_time(c, (twice ? 2 : 1) * tiles - 1) + ragged);
   }
 
   // Of an element.
@@ -185,7 +199,9 @@ class Enumeration {
   }
 
   double row_time(const SinglePassConfig& c, int64_t more_tiles) const {
-    return kChunkTime * c.chunks * facts_.words + kTileTime * static_cast<double>(more_tiles) +
+    const int words = c.chunks * facts_.words;
+    return kChunkTime * words +
+           (kTileTime + kTileChunkTime * words) * static_cast<double>(more_tiles) +
            kLaneTime * std::log2(c.lanes) + (c.lanes > 32 ? kBlockTime : 0) +
            (c.shared ? kSharedTime : 0);
   }

@@ -18,6 +18,7 @@ struct SinglePassFacts {
   bool loads_for_outputs = false;  // RowReads::loads_for_outputs()
   bool maps_back = false;          // an output for every element
   bool scattered = false;          // offsets of elements divide their position
+  bool ragged = false;             // the length is known, and no multiple of the width
   // Bytes of the shortest runs of adjacent elements that a row consists of; 0: the row is one.
   int64_t run_bytes = 0;
 };

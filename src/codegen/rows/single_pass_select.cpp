@@ -391,6 +391,7 @@ SinglePassFacts single_pass_facts(StepBuilder& builder, const FlatStreaming& for
   facts.loads_for_outputs = reads.loads_for_outputs();
   facts.maps_back = maps_back(form);
   facts.scattered = divides_position(form);
+  facts.ragged = form.length()->is_constant() && form.length()->integer % facts.width != 0;
   facts.run_bytes = shortest_run(builder, form);
   return facts;
 }

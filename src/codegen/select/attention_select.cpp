@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "codegen/attention/hopper/cost.h"
-#include "codegen/attention/hopper/mainloop.h"
+#include "codegen/attention/hopper/hopper_kernel.h"
 #include "codegen/attention/hopper/select.h"
 #include "codegen/attention/mma/flash_mma.h"
 #include "codegen/attention/mma/flash_mma_cost.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "codegen/attention/large_head/mainloop.h"
+#include "codegen/attention/large_head/large_head_kernel.h"
 #include "codegen/attention/mask_check.h"
 #include "codegen/attention/recognize.h"
 #include "codegen/columns/column_select.h"

@@ -8,6 +8,7 @@
 #include "codegen/convolution/columns_product.h"
 #include "codegen/convolution/convolution_kernel.h"
 #include "codegen/convolution/depthwise_kernel.h"
+#include "codegen/integer_product/integer_config.h"
 #include "codegen/product/library_time.h"
 #include "codegen/select/offers.h"
 
@@ -41,13 +42,14 @@ class Choice {
   Choice(StepBuilder& builder, const ops::NodeView& view) : builder_(builder), view_(view) {}
 
   void make() {
+    const bool integers = ConvolutionStep(builder_, view_).of_integers(),
+               grouped = view_.integer("group", 1) > 1;
     add_tensor_cores();
-    if (view_.integer("group", 1) == 1) {
-      add(kColumnsFamily, add_columns_product);
-    } else {
-      add_depthwise();
-      add(kGroupedFamily, add_plain_sums);
+    if (!grouped) {
+      add(kColumnsFamily, add_columns_product, integers ? kIntegerProductFamily : "");
     }
+    if (grouped) add_depthwise();
+    if (grouped || integers) add(kGroupedFamily, add_plain_sums);
     select::sort_by_time(ways_);
     if (!ways_.front().offer.refusal.empty()) builder_.fail_without_kernel();
     ways_.front().add(ConvolutionStep(builder_, view_));
@@ -84,9 +86,12 @@ class Choice {
     });
   }
 
-  void add(const char* family, std::function<void(const ConvolutionStep&)> add) {
+  // `kernel`: the family of the kernel of its products.
+  void add(const char* family, std::function<void(const ConvolutionStep&)> add,
+           const char* kernel = "") {
     Offer offer{family, "", 0, ""};
-    if (builder_.leaves_out(family) || builder_.leaves_out_offer(family)) {
+    if (builder_.leaves_out(family) || builder_.leaves_out_offer(family) ||
+        builder_.leaves_out(kernel)) {
       offer.refusal = "it fails";
     } else {
       StepBuilder trial = builder_.trial();
@@ -111,7 +116,8 @@ class Choice {
 }  // namespace
 
 bool is_convolution(std::string_view domain, std::string_view name) {
-  return name == "Conv" && (domain.empty() || domain == "ai.onnx");
+  return (name == "Conv" || name == "ConvInteger" || name == "QLinearConv") &&
+         (domain.empty() || domain == "ai.onnx");
 }
 
 bool is_convolution_family(const std::string& family) {

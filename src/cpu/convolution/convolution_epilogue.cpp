@@ -14,6 +14,22 @@ constexpr int64_t kAlignment = 64;
 
 int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
+// Its instructions read each product before they write the output's element, and not again.
+bool is_one_pass(const TileProgram& program) {
+  int passes = 0;
+  for (const auto& each : program.block) {
+    const Instruction* i = each.get();
+    if (i->body() != nullptr || dynamic_cast<const Store*>(i) != nullptr) return false;
+    const bool moves = dynamic_cast<const LoadView*>(i) != nullptr ||
+                       dynamic_cast<const LoadCopy*>(i) != nullptr ||
+                       dynamic_cast<const Fill*>(i) != nullptr ||
+                       dynamic_cast<const BindOutput*>(i) != nullptr;
+    if (!moves && !i->elementwise) return false;
+    if (!moves) ++passes;
+  }
+  return passes == 1;
+}
+
 }  // namespace
 
 ConvolutionEpilogue::ConvolutionEpilogue(const StepForm& form, DType sums, int64_t filters,
@@ -35,6 +51,9 @@ ConvolutionEpilogue::ConvolutionEpilogue(const StepForm& form, DType sums, int64
   epilogue_.build(pool_, builder, {batch, m, n}, specializer.copy(step.body), 1, sums,
                   {dtype, memory_of(form, value_), indices});
   merge_chains(program_);
+  filters_ = extent_of(m);
+  positions_ = extent_of(n);
+  in_place_ = form.growing == nullptr && dtype == sums && is_one_pass(program_);
   epilogue_.set_block(program_, filters, columns_);
 }
 
@@ -44,22 +63,32 @@ double ConvolutionEpilogue::time() const {
 
 EpilogueSums::EpilogueSums(const ConvolutionEpilogue& epilogue, RunContext& context)
     : epilogue_(epilogue),
+      output_(
+          static_cast<char*>(context.values[static_cast<size_t>(epilogue.value_)].mutable_data())),
       runner_(epilogue.program_, context, {&epilogue.value_, 1}),
       workers_(static_cast<size_t>(context.pool.size())) {}
 
-SumsTarget::Place EpilogueSums::place(int worker, const Block& block) {
+void EpilogueSums::prepare(int worker, int64_t bytes) {
   Memory& memory = workers_[static_cast<size_t>(worker)];
-  const int64_t bytes = block.filters * block.positions * epilogue_.width_;
-  if (bytes > memory.bytes) {
-    const int64_t own = aligned(epilogue_.program_.scratch_bytes());
-    memory.owned = scratch<char>(own + bytes + kAlignment);
-    const auto begin = reinterpret_cast<intptr_t>(memory.owned.get());
-    char* first = memory.owned.get() + (aligned(begin) - begin);
-    runner_.prepare(runner_.machine(worker), first, nullptr);
-    memory.sums = first + own;
-    memory.bytes = bytes;
+  if (memory.owned && bytes <= memory.bytes) return;
+  const int64_t own = aligned(epilogue_.program_.scratch_bytes());
+  memory.owned = scratch<char>(own + bytes + kAlignment);
+  const auto begin = reinterpret_cast<intptr_t>(memory.owned.get());
+  char* first = memory.owned.get() + (aligned(begin) - begin);
+  runner_.prepare(runner_.machine(worker), first, nullptr);
+  memory.sums = first + own;
+  memory.bytes = bytes;
+}
+
+SumsTarget::Place EpilogueSums::place(int worker, const Block& block) {
+  if (epilogue_.in_place_) {
+    prepare(worker, 0);
+    const int64_t row = block.batch * epilogue_.filters_ + block.filter;
+    const int64_t at = row * epilogue_.positions_ + block.position;
+    return {output_ + at * epilogue_.width_, epilogue_.positions_};
   }
-  return {memory.sums, block.positions};
+  prepare(worker, block.filters * block.positions * epilogue_.width_);
+  return {workers_[static_cast<size_t>(worker)].sums, block.positions};
 }
 
 void EpilogueSums::done(int worker, const Block& block, const Place& place) {

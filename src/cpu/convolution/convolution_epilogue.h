@@ -32,6 +32,9 @@ class ConvolutionEpilogue {
   ir::ValueId value_;
   int64_t width_;    // bytes of a sum
   int64_t columns_;  // positions of a tile
+  // Of the output, where the sums lie in its memory: what follows them is one pass over them.
+  int64_t filters_ = 0, positions_ = 0;
+  bool in_place_ = false;
 };
 
 // One run, whose output is allocated.
@@ -44,7 +47,10 @@ class EpilogueSums final : public SumsTarget {
   void done(int worker, const Block& block, const Place& place) override;
 
  private:
+  void prepare(int worker, int64_t bytes);
+
   const ConvolutionEpilogue& epilogue_;
+  char* output_;
   TileRunner runner_;
   struct Memory {
     ScratchArray<char> owned;

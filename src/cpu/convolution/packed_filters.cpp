@@ -24,7 +24,7 @@ FilterPanels::FilterPanels(const ConvolutionForm& form)
       filters_(form.filters()),
       taps_(form.taps()),
       lanes_(kernels().window_lanes_f32 / (form.dtype == DType::Float64 ? 2 : 1)),
-      panels_((filters_ + 2 * lanes_ - 1) / (2 * lanes_)),
+      panels_(filters_ == 0 ? 0 : std::max<int64_t>((filters_ + lanes_ - 1) / lanes_ / 2, 1)),
       row_(panels_ == 0 ? 0 : first(panels_ - 1) + width(panels_ - 1)) {}
 
 Tensor FilterPanels::pack_weights(const void* weights, ThreadPool* pool) const {

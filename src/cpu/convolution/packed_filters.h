@@ -6,17 +6,20 @@
 
 namespace redfuser::cpu {
 
-// Panels of up to two vectors of filters for each group: the weights of a tap lie side by side,
-// padded with zeros to whole vectors.
+// Panels of two vectors of filters for each group, the last of one to three: the weights of a tap
+// lie side by side, padded with zeros to whole vectors.
 class FilterPanels {
  public:
   explicit FilterPanels(const ConvolutionForm& form);
 
   int64_t count() const { return panels_; }  // of a group
   int64_t first(int64_t panel) const { return panel * 2 * lanes_; }
-  int64_t filters(int64_t panel) const { return std::min(filters_ - first(panel), 2 * lanes_); }
+  int64_t filters(int64_t panel) const {
+    return panel + 1 == panels_ ? filters_ - first(panel) : 2 * lanes_;
+  }
   // Elements of a row.
-  int64_t width(int64_t panel) const { return filters(panel) > lanes_ ? 2 * lanes_ : lanes_; }
+  int64_t width(int64_t panel) const { return (filters(panel) + lanes_ - 1) / lanes_ * lanes_; }
+  int64_t most_filters() const { return std::max(filters(0), filters(panels_ - 1)); }
   int64_t lanes() const { return lanes_; }
 
   // Where the weights of a panel begin, in elements, and where its biases do.

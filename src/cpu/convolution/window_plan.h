@@ -24,7 +24,7 @@ class WindowPlan final : public ConvolutionPlan {
   void set_alone(bool alone) { alone_ = alone; }
   StepTime time(int threads) const;
   // Of the largest block of sums.
-  int64_t most_filters() const { return std::min(form().filters(), 2 * panels_.lanes()); }
+  int64_t most_filters() const { return panels_.most_filters(); }
   int64_t most_positions() const;
 
  protected:
@@ -45,6 +45,10 @@ class WindowPlan final : public ConvolutionPlan {
   };
   template <typename T>
   void run_task(const Task<T>& task) const;
+  // Panels from `first` on of a strip of one position whose taps lie side by side, by a product of
+  // one row. Returns the first panel that is left.
+  template <typename T>
+  int64_t multiply_row(const Task<T>& task, int64_t first, int64_t last) const;
   double task_time() const;
   int64_t tile_bytes() const;
 

@@ -136,6 +136,7 @@ class Clock {
     }
     if (unary != nullptr && unary->rounds) return machine_.narrow_rate;
     if (dynamic_cast<const Fill*>(&i) != nullptr) return machine_.fill_rate;
+    if (dynamic_cast<const Lookup*>(&i) != nullptr) return machine_.lookup_rate;
     if (dynamic_cast<const Convert*>(&i) != nullptr) return machine_.convert_rate;
     if (dynamic_cast<const ColumnIndex*>(&i) != nullptr ||
         dynamic_cast<const RowIndex*>(&i) != nullptr) {

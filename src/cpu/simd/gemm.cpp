@@ -60,7 +60,8 @@ struct Blocks {
   // One panel of packed B against all rows of A. `next`, where it is not null, is the panel after
   // it, which is fetched in the meantime if there are blocks enough to share the fetches.
   static void panel(int64_t m, int64_t columns, int64_t k, const T* a, int64_t a_stride, const T* b,
-                    T* c, int64_t c_stride, bool padded, bool accumulate, const T* next = nullptr) {
+                    T* c, int64_t c_stride, bool padded, bool accumulate, const T* next = nullptr,
+                    bool far_rows = false) {
     constexpr int64_t kLine = 64 / sizeof(T), kFewestBlocks = 4;
     const int vectors = columns > W ? 2 : 1;
     const bool whole = padded || columns == vectors * W;
@@ -72,7 +73,9 @@ struct Blocks {
         __builtin_prefetch(next + i / kBlockRows * share + l, 0, 2);
       }
       const int rows = static_cast<int>(m - i < kBlockRows ? m - i : kBlockRows);
-      const BlockFn<T> block = vectors == 2 ? of_rows<2>(rows) : of_rows<1>(rows);
+      const BlockFn<T> block = vectors == 1               ? of_rows<1>(rows)
+                               : far_rows && i + rows < m ? of_rows<2, ReadsB::FetchesA>(rows)
+                                                          : of_rows<2>(rows);
       T* target = c + i * c_stride;
       if (whole) {
         block(k, a + i * a_stride, a_stride, b, vectors * W, target, c_stride, accumulate, nullptr);
@@ -345,7 +348,7 @@ int64_t multiply_in_place(const GemmArgs& g, int64_t k0, int64_t depth, int64_t 
     block(depth, a.data, a.stride, from, b.row_stride, c, g.c_stride, accumulate, scratch.b);
     if (g.m == first) continue;
     B::panel(g.m - first, B::kPanel, depth, a.data + first * a.stride, a.stride, scratch.b,
-             c + first * g.c_stride, g.c_stride, g.c_padded, accumulate);
+             c + first * g.c_stride, g.c_stride, g.c_padded, accumulate, nullptr, j == 0);
   }
   return j;
 }

@@ -19,6 +19,7 @@ inline constexpr int kBlockVectors = 2;
 // What a block does with B besides the product.
 enum class ReadsB {
   Packed,    // nothing
+  FetchesA,  // nothing, but fetches the rows of A after the block's
   InPlace,   // fetches rows of it ahead, and of the columns after the block's
   AndPacks,  // the same, and stores it for the next blocks
 };
@@ -47,7 +48,13 @@ RF_INLINE void gemm_pairs(int64_t k, const T* a, int64_t a_stride, const T* b, i
 #pragma GCC unroll 16
       for (int j = 0; j < NV; ++j) sum[i][j] += scale * row[j];
     }
-    if constexpr (kReads != ReadsB::Packed) {
+    if constexpr (kReads == ReadsB::FetchesA) {
+      constexpr int64_t kLine = 64 / sizeof(T);
+      if (p % kLine == 0) {
+#pragma GCC unroll 16
+        for (int i = 0; i < MR; ++i) __builtin_prefetch(a + (MR + i) * a_stride, 0, 2);
+      }
+    } else if constexpr (kReads != ReadsB::Packed) {
       const T* next = b + (p + ahead < k ? ahead * b_stride : after);
 #pragma GCC unroll 16
       for (int j = 0; j < NV; ++j) __builtin_prefetch(next + j * W, 0, 2);

@@ -75,6 +75,8 @@ void add_fourier(KernelTable& table);
 // products of four bytes (AVX512-VNNI, AVX-VNNI), and by tiles (AMX); null where the set has none.
 const IntegerKernels* dot_kernels();
 const IntegerKernels* tile_kernels();
+// Those by products of bytes whose sums of two saturate; null where the set has none.
+const IntegerKernels* pair_kernels();
 // The same products without checks, for the few rows of which no tile is worth its configuration.
 void multiply_by_dots(const IntegerMultiplyArgs& args);
 // IntegerKernels::quantize of the set.

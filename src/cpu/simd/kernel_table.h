@@ -142,10 +142,10 @@ struct ChannelArgs {
 inline constexpr int64_t kFilterSlack = 32;
 using FilterFn = void (*)(const ChannelArgs& args);
 
-// out[f, p] = bias[f] + Σ_k weights[k, f] · in[position(p) + offsets[k]] for up to two vectors of
+// out[f, p] = bias[f] + Σ_k weights[k, f] · in[position(p) + offsets[k]] for up to three vectors of
 // filters f: a convolution at `lines` x `columns` output positions, where position(p) = p / columns
-// · line_step + p mod columns · step. Rows of `weights`, and `bias`, are whole vectors: one where
-// the filters fit into one, else two; elements beyond the filters are 0.
+// · line_step + p mod columns · step. Rows of `weights`, and `bias`, are whole vectors, as few as
+// the filters fit into; elements beyond the filters are 0.
 struct WindowArgs {
   int64_t lines = 0, columns = 0, taps = 0, filters = 0;
   int64_t line_step = 0, step = 1;
@@ -198,6 +198,8 @@ struct KernelTable {
   int64_t window_lanes_f32;  // float32 elements of a vector; of float64 there are half as many
   // Those that this machine runs, the best first; the last of them needs no extension.
   const IntegerKernels* integer[3];
+  // For a constant signed factor, split by split_pairs; null where others are faster.
+  const IntegerKernels* byte_pairs;
   IntegerFinishFn finish_i32, finish_f32;
   QuantizeFn quantize_f32;
   ScaleFn add_scaled_i32;

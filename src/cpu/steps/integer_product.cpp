@@ -4,14 +4,15 @@
 
 #include "base/error.h"
 #include "cpu/estimate/program_time.h"
+#include "cpu/simd/integers/byte_pairs.h"
 #include "redfuser/memory_limit.h"
 
 namespace redfuser::cpu {
 namespace {
 
 // The left factor is the unsigned one, the right factor the signed one.
-int64_t left_offset(DType dtype) {
-  return integer_kernels().left_offset(dtype == DType::Int8, false);
+int64_t left_offset(const IntegerKernels& kernels, DType dtype) {
+  return kernels.left_offset(dtype == DType::Int8, false);
 }
 int64_t right_offset(DType dtype) {
   return integer_kernels().right_offset(dtype == DType::Int8, true);
@@ -52,7 +53,35 @@ bool varies(const OffsetPart& part) {
          std::any_of(part.table.begin(), part.table.end(), [](int64_t at) { return at != 0; });
 }
 
+// Splits panels for kernels of pairs of bytes. False where too many groups have a rest.
+bool split(PackedPanels& packed) {
+  const IntegerKernels& kernels = *packed.kernels;
+  const int64_t columns = kernels.columns, groups = kernels.packed_depth(packed.k) / 4;
+  const int64_t panels = packed.batches * kernels.packed_columns(packed.n) / columns;
+  auto* word = reinterpret_cast<uint32_t*>(packed.panels.as<uint8_t>());
+  std::vector<uint32_t> rests(static_cast<size_t>(columns));
+  for (int64_t panel = 0; panel < panels; ++panel) {
+    packed.begins.push_back(static_cast<int64_t>(packed.split_groups.size()));
+    for (int64_t group = 0; group < groups; ++group) {
+      uint32_t any = 0;
+      for (uint32_t& rest : rests) any |= rest = split_pairs(*word++);
+      if (any == 0) continue;
+      packed.split_groups.push_back(static_cast<int32_t>(group));
+      packed.split_words.insert(packed.split_words.end(), rests.begin(), rests.end());
+    }
+  }
+  packed.begins.push_back(static_cast<int64_t>(packed.split_groups.size()));
+  return static_cast<double>(packed.split_groups.size()) <=
+         kMostSplit * static_cast<double>(panels * groups);
+}
+
 }  // namespace
+
+IntegerRests PackedPanels::rests(int64_t batch, int64_t column) const {
+  if (begins.empty()) return {};
+  const int64_t panel = (batch * kernels->packed_columns(n) + column) / kernels->columns;
+  return {begins.data() + panel, split_groups.data(), split_words.data()};
+}
 
 std::shared_ptr<const PackedPanels> PanelStore::get(size_t index, const IntegerOperand& operand,
                                                     const Tensor& tensor, int64_t batches,
@@ -66,26 +95,33 @@ std::shared_ptr<const PackedPanels> PanelStore::get(size_t index, const IntegerO
   }
   // They stay for later runs, and so count for none.
   const MemoryLimit none(0);
-  const IntegerKernels& kernels = integer_kernels();
-  auto packed = std::make_shared<PackedPanels>();
-  packed->at = operand.at;
-  packed->n = n;
-  packed->k = k;
-  packed->batches = batches;
-  packed->panels = Tensor(DType::UInt8, {batches * kernels.panel_bytes(n, k)});
-  packed->sums.resize(static_cast<size_t>(batches * n));
-  for (int64_t batch = 0; batch < batches; ++batch) {
-    IntegerPackArgs args;
-    args.matrix = view_of(operand.at, static_cast<const char*>(tensor.data()), operand.dtype, batch,
-                          2, 0, 1, 0);
-    args.count = n;
-    args.depth = k;
-    args.offset = right_offset(operand.dtype);
-    args.out = packed->panels.as<uint8_t>() + batch * kernels.panel_bytes(n, k);
-    args.sums = packed->sums.data() + batch * n;
-    kernels.pack_columns(args);
+  const auto pack = [&](const IntegerKernels& kernels) {
+    auto packed = std::make_shared<PackedPanels>();
+    packed->at = operand.at;
+    packed->n = n;
+    packed->k = k;
+    packed->batches = batches;
+    packed->kernels = &kernels;
+    packed->panels = Tensor(DType::UInt8, {batches * kernels.panel_bytes(n, k)});
+    packed->sums.resize(static_cast<size_t>(batches * n));
+    for (int64_t batch = 0; batch < batches; ++batch) {
+      IntegerPackArgs args;
+      args.matrix = view_of(operand.at, static_cast<const char*>(tensor.data()), operand.dtype,
+                            batch, 2, 0, 1, 0);
+      args.count = n;
+      args.depth = k;
+      args.offset = right_offset(operand.dtype);
+      args.out = packed->panels.as<uint8_t>() + batch * kernels.panel_bytes(n, k);
+      args.sums = packed->sums.data() + batch * n;
+      kernels.pack_columns(args);
+    }
+    return packed;
+  };
+  if (const IntegerKernels* pairs = cpu::kernels().byte_pairs) {
+    auto packed = pack(*pairs);
+    if (split(*packed)) return kept = std::move(packed);
   }
-  return kept = std::move(packed);
+  return kept = pack(integer_kernels());
 }
 
 std::shared_ptr<const Tensor> PanelStore::filters(const std::function<Tensor()>& pack) {
@@ -155,13 +191,13 @@ int64_t IntegerProduct::scratch_bytes(int64_t rows, int64_t columns) const {
 }
 
 void IntegerProduct::run(const RunContext& context, size_t index, const IntegerBlock& block) const {
-  const IntegerKernels& kernels = integer_kernels();
+  const IntegerKernels& kernels = packed[index] ? *packed[index]->kernels : integer_kernels();
   const Parts parts = parts_of(block.scratch, block.rows, block.columns);
   const IntegerOperand& right = b[index];
   const auto data = [&](ir::ValueId value) {
     return static_cast<const char*>(context.values[static_cast<size_t>(value)].data());
   };
-  const int64_t a_offset = left_offset(a.dtype);
+  const int64_t a_offset = left_offset(kernels, a.dtype);
   const bool row_zeros =
       read_zeros(context, a.zero, block.batch, block.row, block.rows, a_offset, parts.row_zeros);
   const bool column_zeros =
@@ -197,6 +233,7 @@ void IntegerProduct::run(const RunContext& context, size_t index, const IntegerB
     const PackedPanels& p = *packed[index];
     const int64_t batch = p.batches == 1 ? 0 : block.batch;
     g.b = p.panels.as<uint8_t>() + batch * kernels.panel_bytes(p.n, k) + block.column * g.depth;
+    g.rests = p.rests(batch, block.column);
     sums = p.sums.data() + batch * p.n + block.column;
   } else {
     IntegerPackArgs args;

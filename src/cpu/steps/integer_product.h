@@ -34,8 +34,16 @@ struct IntegerOperand {
 struct PackedPanels {
   SeparatedOffset at;
   int64_t n = 0, k = 0, batches = 1;
+  const IntegerKernels* kernels = nullptr;  // that multiply them
   Tensor panels;
   std::vector<int32_t> sums;  // of columns
+  // The rests of the panels of all batches (split_pairs).
+  std::vector<int64_t> begins;
+  std::vector<int32_t> split_groups;
+  std::vector<uint32_t> split_words;
+
+  // Of a batch's panels from a column on, a whole number of panels behind the first.
+  IntegerRests rests(int64_t batch, int64_t column) const;
 };
 
 // The panels of a step's constant operands, shared by the plans of all sizes. Thread-safe.

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "cpu/tile/low_bit_convert.h"
+#include "cpu/tile/bytes/low_bit_convert.h"
 #include "cpu/tile/specialize.h"
 #include "ir/evaluate.h"
 

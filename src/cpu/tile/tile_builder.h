@@ -119,6 +119,11 @@ class TileBuilder {
   RegisterId build_cast(ir::Expr cast);
   RegisterId build_low_bit_cast(ir::Expr cast);
   RegisterId build_select(ir::Expr select);
+  // The value of 8 bits of which the expression is a function: null for a constant, the expression
+  // itself where it is a function of others or of several.
+  ir::Expr byte_source(ir::Expr expr);
+  // The expression as a table of a byte's values, where that is faster; else kNoRegister.
+  RegisterId build_table(ir::Expr expr);
   RegisterId build_operation(ir::Expr expr);
   RegisterId build_arithmetic(ir::Expr expr);
   RegisterId build_power(ir::Expr expr);
@@ -161,6 +166,8 @@ class TileBuilder {
   std::map<std::vector<int64_t>, int> fixed_scopes_;
   std::map<std::vector<int64_t>, std::vector<ir::Expr>> fixed_axes_;  // of bound axes
   std::vector<OpenBlock> stack_;
+  std::unordered_map<ir::Expr, ir::Expr> byte_sources_;
+  bool tables_ = true;  // may be built
   std::unordered_map<ir::Expr, RegisterId> leaves_;
   std::map<int64_t, std::pair<RegisterId, int64_t>> ranked_;
   std::optional<cascade::Running> running_;

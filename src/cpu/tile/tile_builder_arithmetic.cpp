@@ -20,7 +20,8 @@ RegisterId TileBuilder::compile(ir::Expr expr) {
              static_cast<int>(expr->leaf_kind), expr->integer);
     return found->second;
   }
-  const RegisterId r = build(expr);
+  RegisterId r = tables_ ? build_table(expr) : kNoRegister;
+  if (r == kNoRegister) r = build(expr);
   stack_[static_cast<size_t>(info(r).depth)].memo[expr] = r;
   return r;
 }

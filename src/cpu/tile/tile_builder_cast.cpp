@@ -1,6 +1,6 @@
 // Conversions of tile programs between types, and integers wrapped around within theirs.
+#include "cpu/tile/bytes/low_bit_convert.h"
 #include "cpu/tile/interval.h"
-#include "cpu/tile/low_bit_convert.h"
 #include "cpu/tile/tile_builder.h"
 
 namespace redfuser::cpu {

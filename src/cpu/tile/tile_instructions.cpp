@@ -91,6 +91,7 @@ namespace {
 
 // Counts through (position / inner) mod extent without dividing at every step.
 void fill_index(int64_t* out, int64_t begin, int64_t count, int64_t inner, int64_t extent) {
+  if (count == 0) return;  // of an axis without elements, whose sizes divide nothing
   int64_t low = begin % inner, value = (begin / inner) % extent;
   for (int64_t i = 0; i < count; ++i) {
     out[i] = value;
@@ -226,6 +227,27 @@ void Convert::run(TileContext& machine) const {
   const Extents e = extents_of(machine, info(machine, writes[0]));
   for (int64_t row = 0; row < e.rows; ++row) {
     function(e.columns, row_address(machine, writes[0], row), row_address(machine, reads[0], row));
+  }
+}
+
+Lookup::Lookup(RegisterId out, RegisterId a, std::vector<uint32_t> elements, int64_t lowest)
+    : table(std::move(elements)), lowest(lowest) {
+  reads = {a};
+  writes = {out};
+  elementwise = true;
+}
+
+void Lookup::run(TileContext& machine) const {
+  const Register& r = info(machine, writes[0]);
+  const Extents e = extents_of(machine, r);
+  const Operand a = operand(machine, reads[0], r.shape);
+  const uint32_t* const elements = table.data() - lowest;
+  for (int64_t row = 0; row < e.rows; ++row) {
+    const int64_t offset = a.offsets ? a.offsets[row] : row * a.stride;
+    const auto* in = static_cast<const int32_t*>(a.data) + offset;
+    auto* out = reinterpret_cast<uint32_t*>(slot(machine, writes[0]).data) +
+                row * slot(machine, writes[0]).stride;
+    for (int64_t i = 0; i < e.columns; ++i) out[i] = elements[in[i]];
   }
 }
 

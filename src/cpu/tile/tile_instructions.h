@@ -107,6 +107,15 @@ struct Convert final : Instruction {
   ConvertFn function;
 };
 
+// out = the element of a table at `a`, a register of 8-bit integers. Elements have 4 bytes.
+struct Lookup final : Instruction {
+  // The first element is that of `lowest`.
+  Lookup(RegisterId out, RegisterId a, std::vector<uint32_t> table, int64_t lowest);
+  void run(TileContext& machine) const override;
+  std::vector<uint32_t> table;
+  int64_t lowest;
+};
+
 // Repeats the operand over the columns (and rows) that the result has and it has not.
 struct Spread final : Instruction {
   Spread(RegisterId out, RegisterId a);

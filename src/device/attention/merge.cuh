@@ -15,7 +15,7 @@
 //                    rescales elements of the value state from the references of one state to those
 //                    of another
 //   finish(s, row), write(values, s, row, tail, column, exists)
-//                    the outputs of the four columns from `column` on
+//                    the outputs of adjacent columns from `column` on
 #pragma once
 
 #include "device/attention/states.cuh"

@@ -124,7 +124,7 @@ class Depthwise {
   }
 
   static __device__ __forceinline__ void load(Values& values, const T* from) {
-    values.words[0] = __ldg(reinterpret_cast<const typename Values::Word*>(from));
+    values.words[0] = *reinterpret_cast<const typename Values::Word*>(from);
   }
 
   static __device__ __forceinline__ void convert(float (&to)[Tile::Width], const Values& from) {

@@ -10,7 +10,7 @@
 // D follows B without a wait. Geometry after FlashFuser (Huang et al., HPCA '26), with an ordered
 // addition between clusters.
 //
-// A launch that starts early fills the ring with constant weights while the kernels before it still
+// A launch that starts early fills the ring with given weights while the kernels before it still
 // run (programmatic dependent launch).
 #pragma once
 
@@ -58,9 +58,9 @@ __device__ __forceinline__ int loaded_bytes(int stage) {
   return min(left, Tile::kProducts) * Tile::kColumnBytes;
 }
 
-// Loads all stages, by one thread: those of the empty ring, then the others. Constant: the weights
-// are constants.
-template <typename Tile, bool Constant, typename... Maps>
+// Loads all stages, by one thread: those of the empty ring, then the others. Given: no kernel of
+// the run writes the weights.
+template <typename Tile, bool Given, typename... Maps>
 struct ChainLoads {
   static constexpr int kFirst = Tile::kAll < Tile::kStages ? Tile::kAll : Tile::kStages;
   unsigned ring_at;
@@ -79,12 +79,12 @@ struct ChainLoads {
   }
 
   __device__ __forceinline__ void fill(const TensorMap& rows, const Maps&... weights) const {
-    if constexpr (Constant) {
+    if constexpr (Given) {
       for (int i = 0; i < kFirst; ++i) start(i, weights...);
     }
     ptx_await_launches();
     for (int i = 0; i < kFirst; ++i) {
-      if constexpr (!Constant) start(i, weights...);
+      if constexpr (!Given) start(i, weights...);
       start_rows(i, rows);
     }
   }
@@ -315,7 +315,7 @@ __device__ __forceinline__ void meet_cluster() {
 }
 
 // All threads of the block call this, kThreads and a warp more. `map` and `finish` as above.
-template <typename Tile, bool Constant, typename Map, typename Finish, typename... Maps>
+template <typename Tile, bool Given, typename Map, typename Finish, typename... Maps>
 __device__ __forceinline__ void multiply_chain(int rows, const ChainExchange& exchange, Map map,
                                                Finish finish, const TensorMap& a,
                                                const Maps&... weights) {
@@ -328,7 +328,7 @@ __device__ __forceinline__ void multiply_chain(int rows, const ChainExchange& ex
   const Ring<Tile::kStages> ring{memory + Tile::kBarriersAt};
   const ChainPlace<Tile> place;
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0);
-  const ChainLoads<Tile, Constant, Maps...> loads{memory, ring, place};
+  const ChainLoads<Tile, Given, Maps...> loads{memory, ring, place};
   if (threadIdx.x == Tile::kThreads) {
     ring.init(4);  // a stage is one warpgroup's
     ptx_barrier_init_fence();

@@ -3,7 +3,7 @@
 // order, and finish a share of the tile's rows each. One warp loads operands through a ring of TMA
 // copies, the others multiply by wgmma.
 //
-// A launch that starts early fills the ring with constant columns while the kernels before it still
+// A launch that starts early fills the ring with given columns while the kernels before it still
 // run (programmatic dependent launch).
 #pragma once
 
@@ -34,9 +34,9 @@ struct ClusterPlace {
   }
 };
 
-// Loads the block's stages, by one thread. Constant: the right-hand sides are constants. Batches:
-// of the operands, 0 for one that all batches share.
-template <typename Tile, bool Constant, typename... Maps>
+// Loads the block's stages, by one thread. Given: no kernel of the run writes the right-hand sides.
+// Batches: of the operands, 0 for one that all batches share.
+template <typename Tile, bool Given, typename... Maps>
 __device__ __forceinline__ void load_stages(unsigned ring_at, const Ring<Tile::kStages>& ring,
                                             const ClusterPlace<Tile>& place, int a_batch,
                                             int b_batch, const TensorMap& a, const Maps&... b) {
@@ -53,12 +53,12 @@ __device__ __forceinline__ void load_stages(unsigned ring_at, const Ring<Tile::k
     ptx_copy_box(ring_at + i % Tile::kStages * Tile::kStageBytes, a, ring.full(i),
                  (place.from + i) * kStageDepth, place.row, a_batch);
   };
-  if constexpr (Constant) {
+  if constexpr (Given) {
     for (int i = 0; i < first; ++i) start(i);
   }
   ptx_await_launches();
   for (int i = 0; i < first; ++i) {
-    if constexpr (!Constant) start(i);
+    if constexpr (!Given) start(i);
     load_rows(i);
   }
   for (int i = first; i < count; ++i) {
@@ -127,7 +127,7 @@ __device__ __forceinline__ void finish_rows(unsigned sums_at, const ClusterPlace
 }
 
 // All threads of the block call this, kThreads and a warp more. `finish` as above.
-template <typename Tile, bool Constant, typename Finish, typename... Maps>
+template <typename Tile, bool Given, typename Finish, typename... Maps>
 __device__ __forceinline__ void multiply_cluster(const ClusterSizes& sizes, bool a_batches,
                                                  bool b_batches, Finish finish, const TensorMap& a,
                                                  const Maps&... b) {
@@ -148,8 +148,8 @@ __device__ __forceinline__ void multiply_cluster(const ClusterSizes& sizes, bool
   __syncthreads();
   if (warp >= Tile::kWarps) {
     if (threadIdx.x == Tile::kThreads) {
-      load_stages<Tile, Constant>(memory, ring, place, a_batches ? place.batch : 0,
-                                  b_batches ? place.batch : 0, a, b...);
+      load_stages<Tile, Given>(memory, ring, place, a_batches ? place.batch : 0,
+                               b_batches ? place.batch : 0, a, b...);
     }
     __syncwarp();
     if constexpr (Tile::kBlocks > 1) {

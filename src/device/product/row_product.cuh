@@ -102,8 +102,8 @@ __device__ __forceinline__ void multiply_rows(const TensorMap& a, const TensorMa
   const int part = Tile::kBlocks > 1 ? ptx_cluster_rank() : 0;
   const long long tile = static_cast<long long>(blockIdx.x / Tile::kBlocks) * Tile::kRows;
   const int steps = (depth + kStageDepth - 1) / kStageDepth;
-  // At least one stage, of zeros where the axis ends before.
-  const int from = steps * part / Tile::kBlocks;
+  // At least one stage, of zeros behind the axis where it has fewer than the cluster has blocks.
+  const int from = steps < Tile::kBlocks ? part : steps * part / Tile::kBlocks;
   const int to = max(steps * (part + 1) / Tile::kBlocks, from + 1);
   if (threadIdx.x == 0) {
     ring.init(Tile::kWarps);

@@ -210,7 +210,7 @@ struct LayerRun {
     const float* const from = inputs_of(i, given ? lengths[batch_of(i)] : 0, step);
 #pragma unroll
     for (int gate = 0; gate < kGates; ++gate) {
-      to[gate] = given ? __ldg(from + gate * Config::kHidden) : 0.0f;
+      to[gate] = given ? from[gate * Config::kHidden] : 0.0f;
     }
   }
   __device__ __forceinline__ void load_inputs(int step) {

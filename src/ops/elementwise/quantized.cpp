@@ -34,9 +34,18 @@ Bounds bounds_of(const NodeView& view, DType dtype) {
 
 void check_quantized(const NodeView& view, DType dtype) { bounds_of(view, dtype); }
 
-ir::Expr quantized(const LowerContext& context, ir::Expr value, ir::Expr zero, DType dtype) {
-  ir::ExprPool& pool = context.pool();
-  const Bounds bounds = bounds_of(context, dtype);
+ir::Expr quantized_sum(const NodeView& view, ir::Expr sum, const Scales& scales, ir::Expr zero,
+                       DType dtype) {
+  ir::ExprPool& pool = view.pool();
+  const auto real = [&](ir::Expr x) { return pool.cast(DType::Float32, x); };
+  ir::Expr scale = pool.div(pool.mul(real(scales.a), real(scales.b)), real(scales.result));
+  ir::Expr value = pool.make(ir::ExprOp::Round, {pool.mul(real(sum), scale)});
+  return quantized(view, value, zero, dtype);
+}
+
+ir::Expr quantized(const NodeView& view, ir::Expr value, ir::Expr zero, DType dtype) {
+  ir::ExprPool& pool = view.pool();
+  const Bounds bounds = bounds_of(view, dtype);
   if (zero != nullptr && !is_low_bit_float(dtype)) {
     value = pool.add(value, pool.cast(DType::Float32, zero));
   }

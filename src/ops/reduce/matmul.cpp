@@ -161,16 +161,12 @@ Product product(LowerContext& context, const Factor (&factors)[2]) {
 ir::Expr lower_matmul(LowerContext& context) { return product(context, kPlain).sum; }
 ir::Expr lower_matmul_integer(LowerContext& context) { return product(context, kInteger).sum; }
 
-// saturate(round(Σ (a - za)(b - zb) · (sa · sb / sy)) + zy), scales as float32.
 ir::Expr lower_qlinear_matmul(LowerContext& context) {
-  ir::ExprPool& pool = context.pool();
   const Product whole = product(context, kQuantized);
-  const auto real = [&](ir::Expr x) { return pool.cast(DType::Float32, x); };
-  ir::Expr scale = pool.mul(real(parameter(context, kQuantized[0], 1, whole.a)),
-                            real(parameter(context, kQuantized[1], 4, whole.b)));
-  scale = pool.div(scale, real(only_element(context, 6)));
-  ir::Expr value = pool.make(ir::ExprOp::Round, {pool.mul(real(whole.sum), scale)});
-  return quantized(context, value, only_element(context, 7), context.result().dtype);
+  const Scales scales{parameter(context, kQuantized[0], 1, whole.a),
+                      parameter(context, kQuantized[1], 4, whole.b), only_element(context, 6)};
+  return quantized_sum(context, whole.sum, scales, only_element(context, 7),
+                       context.result().dtype);
 }
 
 constexpr OpDef kOps[] = {

@@ -32,6 +32,7 @@ PlanRun::PlanRun(std::shared_ptr<const CompiledProgram> program, ThreadPool& poo
     const int64_t bytes = outputs_of(step, known);
     fixed_bytes_.push_back(known ? bytes : -1);
   }
+  find_leaving();
   if (!program_->bodies.empty()) calls_.resize(program_->plan.steps.size());
   for (const auto& [step, bodies] : program_->bodies) {
     calls_[step] = std::make_unique<CallRun>(*program_, step, bodies, pool, tune);
@@ -39,7 +40,21 @@ PlanRun::PlanRun(std::shared_ptr<const CompiledProgram> program, ThreadPool& poo
   clear();
 }
 
-PlanRun::~PlanRun() { memory_->close(); }
+PlanRun::~PlanRun() {
+  memory_->close();
+  outputs_->close();
+}
+
+void PlanRun::find_leaving() {
+  const std::vector<fuse::Step>& steps = program_->plan.steps;
+  std::vector<bool> leaves = is_output_;
+  leaves_.resize(steps.size());
+  for (size_t i = steps.size(); i-- > 0;) {
+    for (const ir::ValueId id : steps[i].writes) leaves_[i] = leaves_[i] || leaves[index(id)];
+    const auto* same = std::get_if<fuse::AliasStep>(&steps[i].kind);
+    if (same != nullptr && leaves[index(same->value)]) leaves[index(same->source)] = true;
+  }
+}
 
 CallRun* PlanRun::call_of(size_t step) const {
   return calls_.empty() ? nullptr : calls_[step].get();
@@ -195,7 +210,7 @@ void PlanRun::run(int64_t memory_limit, StepObserver* observer) {
   peak_ = 0;
   meter_.restart();
   memory_->begin_run();
-  const PoolScope pooled(memory_);
+  outputs_->begin_run();
   checks_ = all_checks_;
   checks_.run(symbols_);
   const size_t count = program_->plan.steps.size();
@@ -203,7 +218,10 @@ void PlanRun::run(int64_t memory_limit, StepObserver* observer) {
     if (observer != nullptr) observer->starting(i);
     const bool timed = observer != nullptr && observer->times_steps();
     const auto start = timed ? StepObserver::Clock::now() : StepObserver::Clock::time_point();
-    run_step(i, observer);
+    {
+      const PoolScope pooled(leaves_[i] ? outputs_ : memory_);
+      run_step(i, observer);
+    }
     const fuse::Step& step = program_->plan.steps[i];
     if (!step.binds.empty() || std::holds_alternative<fuse::OpaqueStep>(step.kind)) {
       checks_.run(symbols_);

@@ -73,6 +73,7 @@ class PlanRun {
 
  private:
   static size_t index(ir::ValueId id) { return static_cast<size_t>(id); }
+  void find_leaving();
   void run_step(size_t number, StepObserver* observer);
   void compute(size_t number, cpu::RunContext& context, StepObserver* observer);
   // Whether the value is written to memory of the caller, which no limit counts.
@@ -101,11 +102,15 @@ class PlanRun {
   std::shared_ptr<const GrowingProgram> growing_;  // null in a run of fixed sizes
   std::vector<int64_t> symbols_;
   std::vector<bool> is_output_;
+  std::vector<bool> leaves_;          // by step: the run's caller gets memory that it writes
   std::vector<int64_t> fixed_bytes_;  // of the outputs, by step; -1: they depend on a run
   const SizeChecks all_checks_;
   SizeChecks checks_;  // of this run
   MemoryMeter meter_;
-  const std::shared_ptr<MemoryPool> memory_ = std::make_shared<MemoryPool>();
+  // Of values that end with the run, and of those that its caller gets and may hold.
+  const std::shared_ptr<MemoryPool> memory_ =
+      std::make_shared<MemoryPool>(MemoryPool::Layout::Slab);
+  const std::shared_ptr<MemoryPool> outputs_ = std::make_shared<MemoryPool>();
   bool has_run_ = false, packs_ = false;  // the step that runs is packed
   int64_t memory_limit_ = 0, peak_ = 0;
 };

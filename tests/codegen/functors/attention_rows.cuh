@@ -4,12 +4,14 @@
 // `rows` rows for each other coordinate, of `columns` columns without padding.
 struct OutputRows {
   struct Row {
-    long long number;
+    long long number, other, line;
   };
   float* y;
   long long rows;
   int columns;
-  __device__ Row row_of(long long other, long long line) const { return {other * rows + line}; }
+  __device__ Row row_of(long long other, long long line) const {
+    return {other * rows + line, other, line};
+  }
   // Adds to zeros, so that an element that is written twice is wrong.
   __device__ void put(float value, const Row& row, int column, bool exists) const {
     if (exists && column < columns) y[row.number * columns + column] += value;
@@ -44,9 +46,10 @@ struct Softmax : OutputRows {
     for (int e = 0; e < N; ++e) values[e] *= scale(from, to);
   }
   __device__ Tail finish(const State& s, const Row&) const { return {1 / s.sum}; }
-  __device__ void write(const float (&values)[4], const State&, const Row& row, const Tail& tail,
+  template <int N>
+  __device__ void write(const float (&values)[N], const State&, const Row& row, const Tail& tail,
                         int first, bool exists) const {
-    for (int e = 0; e < 4; ++e) this->put(values[e] * tail.inverse, row, first + e, exists);
+    for (int e = 0; e < N; ++e) this->put(values[e] * tail.inverse, row, first + e, exists);
   }
 };
 
@@ -78,9 +81,10 @@ struct Deviation : OutputRows {
   template <int N>
   __device__ void move(float (&)[N], const State&, const State&, const Row&) const {}
   __device__ Tail finish(const State&, const Row&) const { return {}; }
-  __device__ void write(const float (&values)[4], const State& s, const Row& row, const Tail&,
+  template <int N>
+  __device__ void write(const float (&values)[N], const State& s, const Row& row, const Tail&,
                         int first, bool exists) const {
-    for (int e = 0; e < 4; ++e) {
+    for (int e = 0; e < N; ++e) {
       this->put(values[e] / sqrtf(s.squares), row, first + e, exists);
     }
   }

@@ -1,4 +1,4 @@
-// streaming over j<256 for [i0<2, i1<4, i2<256]
+// streaming over j<1024 for [i0<2, i1<16, i2<1024]
 //   reference 0 = A0  (after 1)
 //   A0[] (plain) <- max float32(sum_r1<64(%0[i0,i1,i2,r1]*%1[i0,i1,j,r1]))
 //   A1[] (rescaled) <- sum exp(float32(sum_r1<64(%0[i0,i1,i2,r1]*%1[i0,i1,j,r1])) - select(isneginf(new0),0,new0)), moved by A1*select(isneginf(old0),1,exp(old0 - new0))
@@ -6,278 +6,134 @@
 //   d0 = A0
 //   d1 = A1*select(isneginf(A0),inf,1)
 //   d2 = (A2*select(isneginf(A0),inf,1))/d1
-//   %3[i0<2, i1<4, i2<256, i3<64] = d2
+//   %3[i0<2, i1<16, i2<1024, i3<64] = d2
 #include "device/types.cuh"
 #include "device/reduce.cuh"
-#include "device/attention/split_merge.cuh"
-#include "device/key_tiles.cuh"
-#include "device/attention.cuh"
-#include "device/split.cuh"
+#include "device/attention/hopper_loop.cuh"
 struct Config {
-  static constexpr int kRows = 16, kThreads = 128, kWarps = 4, kSegments = 1;
+  using T = half_t;
+  static constexpr int kGroups = 2, kKeys = 128, kStages = 4, kQueries = 2;
+  static constexpr int kDepth = 64, kColumns = 64, kShared = 165888;
+  static constexpr bool kClaims = false;
 };
 struct State {
-  float a0;
-  float a1;
-  float r0;
+  float a0, a1, r0;
 };
 struct Form {
   using State = ::State;
   static constexpr int kColumns = 64;
   struct Row {
-    long long line;
-    long long c0;
-    long long c1;
+    long long line, c0, c1;
   };
   struct Tail {
-    float d0;
     float d1;
   };
-  const half_t* __restrict__ p0;
-  float* __restrict__ p1;
-  half_t* __restrict__ p2;
+  half_t* __restrict__ p0;
+  __device__ __forceinline__ void set_line(Row& row, long long line) const { row.line = line; }
   __device__ __forceinline__ Row row_of(long long other, long long line) const {
-    Row row;
-    row.line = line;
-    const long long q0 = floor_div(other, 4ll), c0 = other - q0 * 4ll;
-    row.c0 = q0;
-    row.c1 = c0;
-    return row;
+    const long long q0 = floor_div(other, 16ll), c0 = other - q0 * 16ll;
+    return {line, q0, c0};
   }
-  static constexpr int kScalars = 2;
   __device__ __forceinline__ State identity(const Row& row) const {
     State s;
     s.a0 = (-INFINITY_F);
     s.a1 = float(0);
-    {
-      s.r0 = s.a0;
-    }
+    s.r0 = s.a0;
     return s;
   }
-  __device__ __forceinline__ void add(Scalar<0>, State& to, const State& part, const Row& row) const {
-    to.a0 = MaxOp::apply(part.a0, to.a0);
+  static constexpr bool kTerms = false, kByKey = false, kStrips = false;
+  static constexpr int kTermBytes = 0, kStripBytes = 0;
+  struct Loaded {
+  };
+  struct Pair {
+  };
+  __device__ __forceinline__ Loaded load_terms(const Row& row, int first, int group_row, int thread) const {
+    Loaded loaded;
+    return loaded;
   }
-  __device__ __forceinline__ void settle(Scalar<0>, State& to, const Row& row) const {
-    {
-      to.r0 = to.a0;
-    }
+  static constexpr int kPhases = 2;
+  static constexpr bool kStarts = false, kMoves = true;
+  static constexpr bool kEven = true, kAlwaysWhole = true;
+  template <int N>
+  __device__ __forceinline__ void map(Scores<true>, float (&s)[N][4]) const {}
+  __device__ __forceinline__ void load_bias(Scores<true>, Phase<0>, Pair& pair, const BiasPlace& at) const {}
+  __device__ __forceinline__ void lift(Scores<true>, Phase<0>, State& part, float& s, const Pair& pair, const State& to, const Row& row, const KeyPlace& at) const {
+    const float raw = s;
+    part.a0 = MaxOp::apply(part.a0, raw);
   }
-  __device__ __forceinline__ void add(Scalar<1>, State& to, const State& part, const Row& row) const {
-    float moved1;
-    {
-      const bool t0 = (part.r0 == -INFINITY_F);
-      const float t1 = part.r0 - to.r0;
-      const float t2 = exp_fast(t1);
-      const float t3 = t0 ? (0x1p+0f) : t2;
-      const float t4 = part.a1 * t3;
-      moved1 = t4;
-    }
-    to.a1 = SumOp::apply(moved1, to.a1);
+  __device__ __forceinline__ State reduced(Scores<true>, Phase<0>, const State (&parts)[2]) const {
+    State part;
+    part.a0 = quad_reduce<MaxOp>(MaxOp::apply(parts[0].a0, parts[1].a0));
+    return part;
   }
-  __device__ __forceinline__ void settle(Scalar<1>, State& to, const Row& row) const {
+  __device__ __forceinline__ void load_bias(Scores<true>, Phase<1>, Pair& pair, const BiasPlace& at) const {}
+  __device__ __forceinline__ void lift(Scores<true>, Phase<1>, State& part, float& s, const Pair& pair, const State& to, const Row& row, const KeyPlace& at) const {
+    const bool t0 = (to.r0 == -INFINITY_F);
+    const float t1 = t0 ? (0x0p+0f) : to.r0;
+    const float shift0 = t1 * (-0x1.715476p+0f);
+    const float raw = s;
+    const float power0 = ptx_exp2(fmaf(raw, (0x1.715476p+0f), shift0));
+    part.a1 = SumOp::apply(part.a1, power0);
+    s = power0;
   }
+  __device__ __forceinline__ State reduced(Scores<true>, Phase<1>, const State (&parts)[2]) const {
+    State part;
+    part.a1 = SumOp::apply(parts[0].a1, parts[1].a1);
+    return part;
+  }
+  __device__ __forceinline__ void settle(Phase<0>, State& to, const State& from, const State& part, const Row& row) const {
+    to.a0 = MaxOp::apply(from.a0, part.a0);
+    to.r0 = to.a0;
+  }
+  __device__ __forceinline__ void settle(Phase<1>, State& to, const State& from, const State& part, const Row& row) const {
+    const float t0 = exp_fast(from.r0 - to.r0);
+    to.a1 = SumOp::apply(from.a1 * ((from.r0 == -INFINITY_F) ? (0x1p+0f) : t0), part.a1);
+  }
+  static __device__ __forceinline__ void join_lanes(State& s) { s.a1 = quad_reduce<SumOp>(s.a1); }
+  static __device__ __forceinline__ bool same(const State& a, const State& b) { return a.r0 == b.r0; }
+  __device__ __forceinline__ auto visited(const Row& row, long long first, long long last) const { return TileRange{0, (1024 + 127) / 128}; }
+  __device__ __forceinline__ void copy_query(unsigned to, const TensorMap& map, unsigned barrier, int column, int from, const Row& row) const {
+    const int c0 = static_cast<int>(row.c0);
+    const int c1 = static_cast<int>(row.c1);
+    ptx_copy_box(to, map, barrier, column, from, c0, c1);
+  }
+  __device__ __forceinline__ void copy_key(unsigned to, const TensorMap& map, unsigned barrier, int column, int from, const Row& row) const {
+    const int c0 = static_cast<int>(row.c0);
+    const int c1 = static_cast<int>(row.c1);
+    ptx_copy_box(to, map, barrier, column, from, c0, c1);
+  }
+  __device__ __forceinline__ void copy_value(unsigned to, const TensorMap& map, unsigned barrier, int column, int from, const Row& row) const {
+    const int c0 = static_cast<int>(row.c0);
+    const int c1 = static_cast<int>(row.c1);
+    ptx_copy_box(to, map, barrier, column, from, c0, c1);
+  }
+  __device__ __forceinline__ bool aligned_outputs() const { return aligned(p0); }
   template <int N>
   __device__ __forceinline__ void move(float (&values)[N], const State& from, const State& to, const Row& row) const {
-    {
-      const bool t0 = (from.r0 == -INFINITY_F);
-      const float t1 = from.r0 - to.r0;
-      const float t2 = exp_fast(t1);
-      const float t3 = t0 ? (0x1p+0f) : t2;
+    const float t0 = exp_fast(from.r0 - to.r0);
+    const float t1 = ((from.r0 == -INFINITY_F) ? (0x1p+0f) : t0);
 #pragma unroll
-      for (int e = 0; e < N; ++e) {
-        const float t4 = values[e] * t3;
-        values[e] = t4;
-      }
-    }
+    for (int e = 0; e < N; ++e) values[e] = values[e] * t1;
   }
   __device__ __forceinline__ Tail finish(const State& s, const Row& row) const {
     Tail tail;
-    tail.d0 = s.a0;
-    const bool t0 = (s.a0 == -INFINITY_F);
-    const float t1 = t0 ? INFINITY_F : (0x1p+0f);
-    const float t2 = s.a1 * t1;
-    tail.d1 = t2;
+    tail.d1 = (s.a1 * ((s.a0 == -INFINITY_F) ? INFINITY_F : (0x1p+0f)));
     return tail;
   }
-  __device__ __forceinline__ void write(const float (&values)[4], const State& s, const Row& row, const Tail& tail, int first, bool exists) const {
-    const bool t0 = (s.a0 == -INFINITY_F);
-    const float t1 = t0 ? INFINITY_F : (0x1p+0f);
-    const Divisor by0 = divisor_of(tail.d1);
-    const long long t4 = 65536ll * row.c0;
-    const long long t5 = 16384ll * row.c1;
-    const long long t6 = 64ll * row.line;
-    {
-      float four[4];
+  template <int N>
+  __device__ __forceinline__ void write(const float (&values)[N], const State& s, const Row& row, const Tail& tail, int first, bool exists) const {
+    float group0[N];
+    const float t0 = (s.a0 == -INFINITY_F) ? INFINITY_F : (0x1p+0f);
+    const float t1 = (1 / tail.d1);
 #pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const long long column = first + e;
-        const float t2 = values[e] * t1;
-        const float t3 = divide(t2, by0);
-        four[e] = t3;
-      }
-      const long long t7 = t4 + t5 + t6 + first;
-      store_group<4>(p2, t7, four, exists ? 64 - first : 0, aligned(p2));
-    }
+    for (int e = 0; e < N; ++e) group0[e] = (values[e] * t0) * t1;
+    const long long t2 = (1048576ll * row.c0) + (65536ll * row.c1) + (64ll * row.line) + first;
+    store_group<N>(p0, t2, group0, exists ? 64 - first : 0, aligned(p0));
   }
 };
-extern "C" __global__ void __launch_bounds__(128, 1) attention_split_max_sum_dot_f16_894e4abc(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, const half_t* __restrict__ p0, float* __restrict__ p1, half_t* __restrict__ p2, unsigned* counter) {
+extern "C" __global__ void __launch_bounds__(384, 1) attention_hopper_max_sum_dot_f16_70dab762(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, const __grid_constant__ TensorMap m2, half_t* __restrict__ p0) {
   ptx_launch_dependents();
-  const unsigned segments = static_cast<unsigned>(1ll), row_tiles = static_cast<unsigned>(16ll);
-  const unsigned group = blockIdx.x / segments, segment = blockIdx.x - group * segments;
-  const long long other = group / row_tiles, first_row = (group % row_tiles) * 16ll;
-  const int warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, quad = lane >> 2, pair = (lane & 3) * 2;
-  const long long own_row = first_row + quad;
-  const long long q0 = floor_div(other, 4ll), c0 = other - q0 * 4ll;
-  const int tiles = (256 + 31) / 32;
-  const int own_tiles = (tiles + static_cast<int>(segments) - 1) / static_cast<int>(segments), start = static_cast<int>(segment) * own_tiles, stop = min(tiles, start + own_tiles), own_first = start + warp;
-  extern __shared__ __align__(16) char memory[];
-  const unsigned base = (ptx_shared_address(memory) + 1023) / 1024 * 1024;
-  float* const block_states = reinterpret_cast<float*>(memory + (base - ptx_shared_address(memory)));
-  const unsigned k_tiles = base + warp * 24576, v_tiles = k_tiles + 12288, barriers = base + 98304 + warp * 24;
-  const int c1 = static_cast<int>(q0);
-  const int c2 = static_cast<int>(c0);
-  const int c3 = static_cast<int>(q0);
-  const int c4 = static_cast<int>(c0);
-  const auto load_keys = [&](int tile, int stage) {
-    const int from = static_cast<int>((tile) * 32ll);
-    const unsigned full = barriers + stage * 8;
-    ptx_barrier_expect(full, 8192);
-    ptx_copy_box(k_tiles + stage * 4096 + 0, m0, full, 0, from, c1, c2);
-    ptx_copy_box(v_tiles + stage * 4096 + 0, m1, full, 0, from, c3, c4);
-  };
-  if (ptx_elect()) {
-    ptx_prefetch_map(m0);
-    ptx_prefetch_map(m1);
-#pragma unroll
-    for (int i = 0; i < 3; ++i) ptx_barrier_init(barriers + i * 8, 1);
-    ptx_barrier_init_fence();
-#pragma unroll 1
-    for (int i = 0; i < 3; ++i) {
-      const int tile = own_first + i * 4;
-      if (tile < stop) load_keys(tile, i);
-    }
-  }
-  __syncwarp();
-  const long long t0 = 65536ll * q0;
-  const long long t1 = 16384ll * c0;
-  const half_t* const q_data = p0;
-  const auto q_at = [&](long long line, long long e) {
-    (void)line;
-    const long long t2 = 64ll * (first_row + line);
-    const long long t3 = e + t0 + t1 + t2;
-    return t3;
-  };
-  const bool q_vector = aligned(p0);
-  unsigned q[4][4];
-  load_query<64, 2>(q, q_data, q_at, 256ll - first_row, 64, q_vector);
-  float a0[2] = {(-INFINITY_F), (-INFINITY_F)};
-  float a1[2] = {float(0), float(0)};
-  float o[8][4] = {};
-  float r0[2];
-  {
-    r0[0] = r0[1] = (-INFINITY_F);
-
-  }
-  long long folded = 0;
-  int stage = 0;
-  unsigned parity = 0;
-  for (int tile = own_first; tile < stop; tile += 4) {
-    await_copies(barriers + stage * 8, parity);
-    __syncwarp();
-    const long long first = (tile) * 32ll;
-    const int valid = static_cast<int>(min_of(256ll - first, 32ll));
-    float s[4][4], p[4][4];
-    float kept0[4][4];
-    score_product<64, 32>(s, q, k_tiles + stage * 4096, half_t{});
-    float b0[2];
-    float b1[2];
-    float w0[2];
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const long long row = min_of(own_row + h * 8, 256ll - 1);
-      float t0_tile = (-INFINITY_F);
-#pragma unroll
-      for (int n = 0; n < 4; ++n) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          const int x = h * 2 + e, offset = n * 8 + pair + e;
-          const long long at = min_of(first + offset, 256ll - 1);
-          kept0[n][x] = s[n][x];
-          if (offset < valid) t0_tile = MaxOp::apply(t0_tile, s[n][x]);
-        }
-      }
-      {
-        b0[h] = MaxOp::apply(a0[h], quad_reduce<MaxOp>(t0_tile));
-      }
-    }
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      w0[h] = b0[h];
-    }
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const long long row = min_of(own_row + h * 8, 256ll - 1);
-      float t1_tile = float(0);
-      const bool t4 = (w0[h] == -INFINITY_F);
-      const float t5 = t4 ? (0x0p+0f) : w0[h];
-#pragma unroll
-      for (int n = 0; n < 4; ++n) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          const int x = h * 2 + e, offset = n * 8 + pair + e;
-          const long long at = min_of(first + offset, 256ll - 1);
-          const float t6 = kept0[n][x] - t5;
-          const float t7 = exp_fast(t6);
-          if (offset < valid) t1_tile = SumOp::apply(t1_tile, t7);
-          p[n][x] = offset < valid ? t7 : 0.0f;
-        }
-      }
-      {
-        const bool t8 = (r0[h] == -INFINITY_F);
-        const float t9 = r0[h] - w0[h];
-        const float t10 = exp_fast(t9);
-        const float t11 = t8 ? (0x1p+0f) : t10;
-        const float t12 = a1[h] * t11;
-        b1[h] = SumOp::apply(t12, quad_reduce<SumOp>(t1_tile));
-      }
-      if (!__all_sync(0xffffffffu, r0[h] == w0[h])) {
-        const bool t13 = (r0[h] == -INFINITY_F);
-        const float t14 = r0[h] - w0[h];
-        const float t15 = exp_fast(t14);
-        const float t16 = t13 ? (0x1p+0f) : t15;
-#pragma unroll
-        for (int n = 0; n < 8; ++n) {
-#pragma unroll
-          for (int e = 0; e < 2; ++e) {
-            const int x = h * 2 + e;
-            const float t17 = o[n][x] * t16;
-            o[n][x] = t17;
-          }
-        }
-      }
-    }
-    value_product<64, 32>(o, p, v_tiles + stage * 4096, half_t{});
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      a0[h] = b0[h];
-      a1[h] = b1[h];
-      r0[h] = w0[h];
-    }
-    folded += valid;
-    __syncwarp();
-    const int next = tile + 12;
-    if (next < stop && ptx_elect()) load_keys(next, stage);
-    if (++stage == 3) {
-      stage = 0;
-      parity ^= 1;
-    }
-  }
-  State own[2];
-#pragma unroll
-  for (int h = 0; h < 2; ++h) {
-    own[h].a0 = a0[h];
-    own[h].a1 = a1[h];
-    own[h].r0 = r0[h];
-  }
-  finish_split<Config>(Form{p0, p1, p2}, own, o, block_states, reinterpret_cast<float*>(p1), counter, {other, first_row, 256ll, group, segments});
+  const Form form = Form{p0};
+  const RowTiles rows = {8, 32, 8, nullptr};
+  hopper_attention<Config>(form, {m0, m1, m2}, rows, 1024ll, 1024ll);
 }

@@ -9,279 +9,94 @@
 //   %3[i0<2, i1<4, i2<256, i3<64] = d2
 #include "device/types.cuh"
 #include "device/reduce.cuh"
-#include "device/attention/split_merge.cuh"
-#include "device/key_tiles.cuh"
-#include "device/attention.cuh"
-#include "device/attention_parts.cuh"
+#include "device/attention/split_kv.cuh"
 struct Config {
-  static constexpr int kRows = 16, kThreads = 128, kWarps = 4, kSegments = 2;
+  static constexpr int kRows = 16, kThreads = 128, kWarps = 4, kStages = 3;
+  static constexpr int kSegments = 2, kShared = 112128;
+  static constexpr int kDepth = 64, kColumns = 64, kKeys = 16, kHalves = 2;
+  static constexpr Products kScores = Products::Parts, kValues = Products::Parts;
 };
 struct State {
-  float a0;
-  float a1;
-  float r0;
+  float a0, a1, r0;
 };
 struct Form {
   using State = ::State;
   static constexpr int kColumns = 64;
   struct Row {
-    long long line;
-    long long c0;
-    long long c1;
+    long long line, c0, c1;
   };
   struct Tail {
-    float d0;
     float d1;
   };
-  const float* __restrict__ p0;
-  const float* __restrict__ p1;
-  const float* __restrict__ p2;
-  float* __restrict__ p3;
-  float* __restrict__ p4;
+  float* p0;
+  __device__ __forceinline__ void set_line(Row& row, long long line) const { row.line = line; }
   __device__ __forceinline__ Row row_of(long long other, long long line) const {
-    Row row;
-    row.line = line;
     const long long q0 = floor_div(other, 4ll), c0 = other - q0 * 4ll;
-    row.c0 = q0;
-    row.c1 = c0;
-    return row;
+    return {line, q0, c0};
   }
-  static constexpr int kScalars = 2;
   __device__ __forceinline__ State identity(const Row& row) const {
     State s;
     s.a0 = (-INFINITY_F);
     s.a1 = float(0);
-    {
-      s.r0 = s.a0;
-    }
+    s.r0 = s.a0;
     return s;
   }
-  __device__ __forceinline__ void add(Scalar<0>, State& to, const State& part, const Row& row) const {
-    to.a0 = MaxOp::apply(part.a0, to.a0);
+  static constexpr int kPhases = 2, kValuePhase = 1, kKept = 0;
+  static constexpr bool kStarts = false, kMoves = true;
+  __device__ __forceinline__ long long query(const Row& row, long long e) const { return e + (65536ll * row.c0) + (16384ll * row.c1) + (64ll * row.line); }
+  __device__ __forceinline__ long long key(const Row& row, long long at, long long e) const { return e + (65536ll * row.c0) + (16384ll * row.c1) + (64ll * at); }
+  __device__ __forceinline__ long long value(const Row& row, long long at, long long e) const { return (65536ll * row.c0) + (16384ll * row.c1) + e + (64ll * at); }
+  __device__ __forceinline__ auto visited(const Row& row, long long first, long long last) const { return TileRange{0, (256 + 15) / 16}; }
+  __device__ __forceinline__ void lift(Phase<0>, State& part, float& weight, Kept<0>& kept, float s, const State& to, const Row& row, long long at, bool exists) const { if (exists) part.a0 = MaxOp::apply(part.a0, s); }
+  __device__ __forceinline__ void settle(Phase<0>, State& to, const State& from, const State& part, const Row& row) const {
+    to.a0 = MaxOp::apply(from.a0, quad_reduce<MaxOp>(part.a0));
+    to.r0 = to.a0;
   }
-  __device__ __forceinline__ void settle(Scalar<0>, State& to, const Row& row) const {
-    {
-      to.r0 = to.a0;
-    }
+  __device__ __forceinline__ void lift(Phase<1>, State& part, float& weight, Kept<0>& kept, float s, const State& to, const Row& row, long long at, bool exists) const {
+    const float t0 = ((to.r0 == -INFINITY_F) ? (0x0p+0f) : to.r0);
+    const float t1 = expf(s - t0);
+    if (exists) part.a1 = SumOp::apply(part.a1, t1);
+    weight = exists ? t1 : 0.0f;
   }
+  __device__ __forceinline__ void settle(Phase<1>, State& to, const State& from, const State& part, const Row& row) const {
+    const float t0 = expf(from.r0 - to.r0);
+    to.a1 = SumOp::apply(from.a1 * ((from.r0 == -INFINITY_F) ? (0x1p+0f) : t0), quad_reduce<SumOp>(part.a1));
+  }
+  static __device__ __forceinline__ bool same(const State& a, const State& b) { return a.r0 == b.r0; }
+  static constexpr int kScalars = 2;
+  __device__ __forceinline__ void add(Scalar<0>, State& to, const State& part, const Row& row) const { to.a0 = MaxOp::apply(part.a0, to.a0); }
+  __device__ __forceinline__ void settle(Scalar<0>, State& to, const Row& row) const { to.r0 = to.a0; }
   __device__ __forceinline__ void add(Scalar<1>, State& to, const State& part, const Row& row) const {
-    float moved1;
-    {
-      const bool t0 = (part.r0 == -INFINITY_F);
-      const float t1 = part.r0 - to.r0;
-      const float t2 = expf(t1);
-      const float t3 = t0 ? (0x1p+0f) : t2;
-      const float t4 = part.a1 * t3;
-      moved1 = t4;
-    }
-    to.a1 = SumOp::apply(moved1, to.a1);
+    const float t0 = expf(part.r0 - to.r0);
+    to.a1 = SumOp::apply(part.a1 * ((part.r0 == -INFINITY_F) ? (0x1p+0f) : t0), to.a1);
   }
-  __device__ __forceinline__ void settle(Scalar<1>, State& to, const Row& row) const {
-  }
+  __device__ __forceinline__ void settle(Scalar<1>, State& to, const Row& row) const {}
   template <int N>
   __device__ __forceinline__ void move(float (&values)[N], const State& from, const State& to, const Row& row) const {
-    {
-      const bool t0 = (from.r0 == -INFINITY_F);
-      const float t1 = from.r0 - to.r0;
-      const float t2 = expf(t1);
-      const float t3 = t0 ? (0x1p+0f) : t2;
+    const float t0 = expf(from.r0 - to.r0);
+    const float t1 = ((from.r0 == -INFINITY_F) ? (0x1p+0f) : t0);
 #pragma unroll
-      for (int e = 0; e < N; ++e) {
-        const float t4 = values[e] * t3;
-        values[e] = t4;
-      }
-    }
+    for (int e = 0; e < N; ++e) values[e] = values[e] * t1;
   }
   __device__ __forceinline__ Tail finish(const State& s, const Row& row) const {
     Tail tail;
-    tail.d0 = s.a0;
-    const bool t0 = (s.a0 == -INFINITY_F);
-    const float t1 = t0 ? INFINITY_F : (0x1p+0f);
-    const float t2 = s.a1 * t1;
-    tail.d1 = t2;
+    tail.d1 = (s.a1 * ((s.a0 == -INFINITY_F) ? INFINITY_F : (0x1p+0f)));
     return tail;
   }
-  __device__ __forceinline__ void write(const float (&values)[4], const State& s, const Row& row, const Tail& tail, int first, bool exists) const {
-    const bool t0 = (s.a0 == -INFINITY_F);
-    const float t1 = t0 ? INFINITY_F : (0x1p+0f);
-    const long long t4 = 65536ll * row.c0;
-    const long long t5 = 16384ll * row.c1;
-    const long long t6 = 64ll * row.line;
-    {
-      float four[4];
+  template <int N>
+  __device__ __forceinline__ void write(const float (&values)[N], const State& s, const Row& row, const Tail& tail, int first, bool exists) const {
+    float group0[N];
+    const float t0 = (s.a0 == -INFINITY_F) ? INFINITY_F : (0x1p+0f);
 #pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const long long column = first + e;
-        const float t2 = values[e] * t1;
-        const float t3 = t2 / tail.d1;
-        four[e] = t3;
-      }
-      const long long t7 = t4 + t5 + t6 + first;
-      store_group<4>(p4, t7, four, exists ? 64 - first : 0, aligned(p4));
-    }
+    for (int e = 0; e < N; ++e) group0[e] = (values[e] * t0) / tail.d1;
+    const long long t1 = (65536ll * row.c0) + (16384ll * row.c1) + (64ll * row.line) + first;
+    store_group<N>(p0, t1, group0, exists ? 64 - first : 0, aligned(p0));
   }
 };
-extern "C" __global__ void __launch_bounds__(128, 2) attention_split_max_sum_dot_f32_fd2c607c(const float* __restrict__ p0, const float* __restrict__ p1, const float* __restrict__ p2, float* __restrict__ p3, float* __restrict__ p4, unsigned* counter) {
+extern "C" __global__ void __launch_bounds__(128, 2) attention_split_max_sum_dot_f32_6f6329e0(float* p0, const float* __restrict__ p1, const float* __restrict__ p2, const float* __restrict__ p3, float* p4, unsigned* counter) {
   ptx_launch_dependents();
-  const unsigned segments = static_cast<unsigned>(2ll), row_tiles = static_cast<unsigned>(16ll);
-  const unsigned group = blockIdx.x / segments, segment = blockIdx.x - group * segments;
-  const long long other = group / row_tiles, first_row = (group % row_tiles) * 16ll;
-  const int warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, quad = lane >> 2, pair = (lane & 3) * 2;
-  const long long own_row = first_row + quad;
-  const long long q0 = floor_div(other, 4ll), c0 = other - q0 * 4ll;
-  const int tiles = (256 + 15) / 16;
-  const int own_tiles = (tiles + static_cast<int>(segments) - 1) / static_cast<int>(segments), start = static_cast<int>(segment) * own_tiles, stop = min(tiles, start + own_tiles), own_first = start + warp;
-  extern __shared__ __align__(16) char memory[];
-  float* const block_states = reinterpret_cast<float*>(memory);
-  float* const q_tile = reinterpret_cast<float*>(memory);
-  float* const k_tiles = reinterpret_cast<float*>(memory + 4608 + warp * 26880);
-  float* const v_tiles = reinterpret_cast<float*>(memory + 4608 + warp * 26880 + 13824);
-  float* const staged = reinterpret_cast<float*>(memory + 4608 + warp * 26880 + 26880);
-  const long long t0 = 65536ll * q0;
-  const long long t1 = 16384ll * c0;
-  const float* const q_data = p0;
-  const auto q_at = [&](long long line, long long e) {
-    (void)line;
-    const long long t2 = 64ll * (first_row + line);
-    const long long t3 = e + t0 + t1 + t2;
-    return t3;
-  };
-  const bool q_vector = aligned(p0);
-  load_tile<16, 64, 128, 32>(q_tile, q_data, q_at, 256ll - first_row, 64, q_vector, threadIdx.x);
-  ptx_copy_commit();
-  const float* const k_data = p1;
-  const auto k_at = [&](long long line, long long e) {
-    (void)line;
-    const long long t4 = 64ll * line;
-    const long long t5 = e + t0 + t1 + t4;
-    return t5;
-  };
-  const bool k_vector = aligned(p1);
-  const float* const v_data = p2;
-  const auto v_at = [&](long long line, long long e) {
-    (void)line;
-    const long long t6 = 64ll * line;
-    const long long t7 = t0 + t1 + e + t6;
-    return t7;
-  };
-  const bool v_vector = aligned(p2);
-  const auto load_keys = [&](int tile, int stage) {
-    if (tile < stop) {
-      const long long from = (tile) * 16ll;
-      load_tile<16, 64, 32, 32>(k_tiles + stage * 1152, k_data, [&](long long line, long long e) { return k_at(from + line, e); }, 256ll - from, 64, k_vector, lane);
-      load_tile<16, 64, 32, 16>(v_tiles + stage * 1088, v_data, [&](long long line, long long e) { return v_at(from + line, e); }, 256ll - from, 64, v_vector, lane);
-    }
-    ptx_copy_commit();
-  };
-#pragma unroll
-  for (int ahead = 0; ahead < 2; ++ahead) load_keys(own_first + ahead * 4, ahead);
-  float a0[2] = {(-INFINITY_F), (-INFINITY_F)};
-  float a1[2] = {float(0), float(0)};
-  float o[8][4] = {};
-  float r0[2];
-  {
-    r0[0] = r0[1] = (-INFINITY_F);
-
-  }
-  long long folded = 0;
-  int stage = 0;
-  ptx_copy_wait<2>();
-  __syncthreads();
-  for (int tile = own_first; tile < stop; tile += 4) {
-    ptx_copy_wait<1>();
-    __syncwarp();
-    load_keys(tile + 8, stage == 0 ? 2 : stage - 1);
-    const long long first = (tile) * 16ll;
-    const int valid = static_cast<int>(min_of(256ll - first, 16ll));
-    float s[2][4], p[2][4];
-    float kept0[2][4];
-    score_product_parts<64, 16>(s, q_tile, k_tiles + stage * 1152);
-    float b0[2];
-    float b1[2];
-    float w0[2];
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const long long row = min_of(own_row + h * 8, 256ll - 1);
-      float t0_tile = (-INFINITY_F);
-#pragma unroll
-      for (int n = 0; n < 2; ++n) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          const int x = h * 2 + e, offset = n * 8 + pair + e;
-          const long long at = min_of(first + offset, 256ll - 1);
-          kept0[n][x] = s[n][x];
-          if (offset < valid) t0_tile = MaxOp::apply(t0_tile, s[n][x]);
-        }
-      }
-      {
-        b0[h] = MaxOp::apply(a0[h], quad_reduce<MaxOp>(t0_tile));
-      }
-    }
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      w0[h] = b0[h];
-    }
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const long long row = min_of(own_row + h * 8, 256ll - 1);
-      float t1_tile = float(0);
-      const bool t8 = (w0[h] == -INFINITY_F);
-      const float t9 = t8 ? (0x0p+0f) : w0[h];
-#pragma unroll
-      for (int n = 0; n < 2; ++n) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          const int x = h * 2 + e, offset = n * 8 + pair + e;
-          const long long at = min_of(first + offset, 256ll - 1);
-          const float t10 = kept0[n][x] - t9;
-          const float t11 = expf(t10);
-          if (offset < valid) t1_tile = SumOp::apply(t1_tile, t11);
-          p[n][x] = offset < valid ? t11 : 0.0f;
-        }
-      }
-      {
-        const bool t12 = (r0[h] == -INFINITY_F);
-        const float t13 = r0[h] - w0[h];
-        const float t14 = expf(t13);
-        const float t15 = t12 ? (0x1p+0f) : t14;
-        const float t16 = a1[h] * t15;
-        b1[h] = SumOp::apply(t16, quad_reduce<SumOp>(t1_tile));
-      }
-      if (!__all_sync(0xffffffffu, r0[h] == w0[h])) {
-        const bool t17 = (r0[h] == -INFINITY_F);
-        const float t18 = r0[h] - w0[h];
-        const float t19 = expf(t18);
-        const float t20 = t17 ? (0x1p+0f) : t19;
-#pragma unroll
-        for (int n = 0; n < 8; ++n) {
-#pragma unroll
-          for (int e = 0; e < 2; ++e) {
-            const int x = h * 2 + e;
-            const float t21 = o[n][x] * t20;
-            o[n][x] = t21;
-          }
-        }
-      }
-    }
-    value_product_parts<64, 16>(o, p, v_tiles + stage * 1088);
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      a0[h] = b0[h];
-      a1[h] = b1[h];
-      r0[h] = w0[h];
-    }
-    folded += valid;
-    if (++stage == 3) {
-      stage = 0;
-    }
-  }
-  ptx_copy_wait<0>();
-  State own[2];
-#pragma unroll
-  for (int h = 0; h < 2; ++h) {
-    own[h].a0 = a0[h];
-    own[h].a1 = a1[h];
-    own[h].r0 = r0[h];
-  }
-  finish_split<Config>(Form{p0, p1, p2, p3, p4}, own, o, block_states, reinterpret_cast<float*>(p3), counter, {other, first_row, 256ll, group, segments});
+  ptx_await_launches_together();
+  const Form form = Form{p0};
+  const SplitStates out = {reinterpret_cast<float*>(p4), counter, static_cast<unsigned>(2ll), static_cast<unsigned>(16ll)};
+  split_kv<Config>(form, operand(p1, aligned(p1)), operand(p2, aligned(p2)), operand(p3, aligned(p3)), 256ll, 256ll, out);
 }

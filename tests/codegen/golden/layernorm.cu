@@ -51,7 +51,7 @@ struct Form {
   struct Values {
     float y0[kWidth];
   };
-  half_t* __restrict__ p0;
+  half_t* p0;
   const half_t* __restrict__ p1;
   const half_t* __restrict__ p2;
   const half_t* __restrict__ p3;
@@ -84,30 +84,24 @@ struct Form {
     State t;
     t.count = mask_reduce<SumOp, High, Low>(s.count);
     float old0;
-    {
-      const float t0 = static_cast<float>(static_cast<long long>(s.count));
-      const bool t1 = t0 == (0x0p+0f);
-      const float t2 = s.a0 / t0;
-      const float t3 = t1 ? (0x0p+0f) : t2;
-      old0 = t3;
-    }
+    const float t0 = static_cast<float>(static_cast<long long>(s.count));
+    const bool t1 = t0 == (0x0p+0f);
+    const float t2 = s.a0 / t0;
+    const float t3 = t1 ? (0x0p+0f) : t2;
+    old0 = t3;
     float new0;
     t.a0 = mask_reduce<SumOp, High, Low>(s.a0);
-    {
-      const float t4 = static_cast<float>(static_cast<long long>(t.count));
-      const bool t5 = t4 == (0x0p+0f);
-      const float t6 = t.a0 / t4;
-      const float t7 = t5 ? (0x0p+0f) : t6;
-      new0 = t7;
-    }
-    {
-      const float t8 = static_cast<float>(static_cast<long long>(u.count));
-      const float t9 = old0 - new0;
-      const float t10 = t9 * t9;
-      const float t11 = t8 * t10;
-      const float t12 = u.a1 + t11;
-      s.a1 = t12;
-    }
+    const float t4 = static_cast<float>(static_cast<long long>(t.count));
+    const bool t5 = t4 == (0x0p+0f);
+    const float t6 = t.a0 / t4;
+    const float t7 = t5 ? (0x0p+0f) : t6;
+    new0 = t7;
+    const float t8 = static_cast<float>(static_cast<long long>(u.count));
+    const float t9 = old0 - new0;
+    const float t10 = t9 * t9;
+    const float t11 = t8 * t10;
+    const float t12 = u.a1 + t11;
+    s.a1 = t12;
     t.a1 = mask_reduce<SumOp, High, Low>(s.a1);
     return t;
 
@@ -117,59 +111,43 @@ struct Form {
     t.count = a.count + b.count;
     float new0;
     float olda0;
-    {
-      const float t0 = static_cast<float>(static_cast<long long>(a.count));
-      const bool t1 = t0 == (0x0p+0f);
-      const float t2 = a.a0 / t0;
-      const float t3 = t1 ? (0x0p+0f) : t2;
-      olda0 = t3;
-    }
+    const float t0 = static_cast<float>(static_cast<long long>(a.count));
+    const bool t1 = t0 == (0x0p+0f);
+    const float t2 = a.a0 / t0;
+    const float t3 = t1 ? (0x0p+0f) : t2;
+    olda0 = t3;
     float oldb0;
-    {
-      const float t4 = static_cast<float>(static_cast<long long>(b.count));
-      const bool t5 = t4 == (0x0p+0f);
-      const float t6 = b.a0 / t4;
-      const float t7 = t5 ? (0x0p+0f) : t6;
-      oldb0 = t7;
-    }
+    const float t4 = static_cast<float>(static_cast<long long>(b.count));
+    const bool t5 = t4 == (0x0p+0f);
+    const float t6 = b.a0 / t4;
+    const float t7 = t5 ? (0x0p+0f) : t6;
+    oldb0 = t7;
     t.a0 = SumOp::apply(a.a0, b.a0);
-    {
-      const float t8 = static_cast<float>(static_cast<long long>(t.count));
-      const bool t9 = t8 == (0x0p+0f);
-      const float t10 = t.a0 / t8;
-      const float t11 = t9 ? (0x0p+0f) : t10;
-      new0 = t11;
-    }
-    float a1;
-    {
-      const float t12 = static_cast<float>(static_cast<long long>(a.count));
-      const float t13 = olda0 - new0;
-      const float t14 = t13 * t13;
-      const float t15 = t12 * t14;
-      const float t16 = a.a1 + t15;
-      a1 = t16;
-    }
-    float b1;
-    {
-      const float t17 = static_cast<float>(static_cast<long long>(b.count));
-      const float t18 = oldb0 - new0;
-      const float t19 = t18 * t18;
-      const float t20 = t17 * t19;
-      const float t21 = b.a1 + t20;
-      b1 = t21;
-    }
-    t.a1 = SumOp::apply(a1, b1);
+    const float t8 = static_cast<float>(static_cast<long long>(t.count));
+    const bool t9 = t8 == (0x0p+0f);
+    const float t10 = t.a0 / t8;
+    const float t11 = t9 ? (0x0p+0f) : t10;
+    new0 = t11;
+    const float t12 = static_cast<float>(static_cast<long long>(a.count));
+    const float t13 = olda0 - new0;
+    const float t14 = t13 * t13;
+    const float t15 = t12 * t14;
+    const float t16 = a.a1 + t15;
+    const float t17 = static_cast<float>(static_cast<long long>(b.count));
+    const float t18 = oldb0 - new0;
+    const float t19 = t18 * t18;
+    const float t20 = t17 * t19;
+    const float t21 = b.a1 + t20;
+    t.a1 = SumOp::apply(t16, t21);
     return t;
 
   }
   __device__ __forceinline__ void start(Running& t, const State& s) const {
-    {
-      const float t0 = static_cast<float>(static_cast<long long>(s.count));
-      const bool t1 = t0 == (0x0p+0f);
-      const float t2 = s.a0 / t0;
-      const float t3 = t1 ? (0x0p+0f) : t2;
-      t.old0 = t3;
-    }
+    const float t0 = static_cast<float>(static_cast<long long>(s.count));
+    const bool t1 = t0 == (0x0p+0f);
+    const float t2 = s.a0 / t0;
+    const float t3 = t1 ? (0x0p+0f) : t2;
+    t.old0 = t3;
   }
   __device__ __forceinline__ void begin(Running& t, const State& s, int added) const {
     t.part = identity();
@@ -182,22 +160,18 @@ struct Form {
   __device__ __forceinline__ void settle(Phase<0>, Running& t, const State& s) const {
     if constexpr (Whole) {
       t.state.a0 = t.part.a0;
-      {
-        const float t0 = static_cast<float>(static_cast<long long>(t.state.count));
-        const bool t1 = t0 == (0x0p+0f);
-        const float t2 = t.state.a0 / t0;
-        const float t3 = t1 ? (0x0p+0f) : t2;
-        t.new0 = t3;
-      }
+      const float t0 = static_cast<float>(static_cast<long long>(t.state.count));
+      const bool t1 = t0 == (0x0p+0f);
+      const float t2 = t.state.a0 / t0;
+      const float t3 = t1 ? (0x0p+0f) : t2;
+      t.new0 = t3;
     } else {
       t.state.a0 = SumOp::apply(s.a0, t.part.a0);
-      {
-        const float t0 = static_cast<float>(static_cast<long long>(t.state.count));
-        const bool t1 = t0 == (0x0p+0f);
-        const float t2 = t.state.a0 / t0;
-        const float t3 = t1 ? (0x0p+0f) : t2;
-        t.new0 = t3;
-      }
+      const float t0 = static_cast<float>(static_cast<long long>(t.state.count));
+      const bool t1 = t0 == (0x0p+0f);
+      const float t2 = t.state.a0 / t0;
+      const float t3 = t1 ? (0x0p+0f) : t2;
+      t.new0 = t3;
     }
   }
   template <bool Whole>
@@ -205,16 +179,12 @@ struct Form {
     if constexpr (Whole) {
       t.state.a1 = t.part.a1;
     } else {
-      float moved1;
-      {
-        const float t0 = static_cast<float>(static_cast<long long>(s.count));
-        const float t1 = t.old0 - t.new0;
-        const float t2 = t1 * t1;
-        const float t3 = t0 * t2;
-        const float t4 = s.a1 + t3;
-        moved1 = t4;
-      }
-      t.state.a1 = SumOp::apply(moved1, t.part.a1);
+      const float t0 = static_cast<float>(static_cast<long long>(s.count));
+      const float t1 = t.old0 - t.new0;
+      const float t2 = t1 * t1;
+      const float t3 = t0 * t2;
+      const float t4 = s.a1 + t3;
+      t.state.a1 = SumOp::apply(t4, t.part.a1);
     }
   }
   template <bool Vector>
@@ -281,8 +251,9 @@ struct Form {
     store_words<kWidth, Vector>(p0 + row.b0 + row.begin + first, y.y0, -first, row.extent - first);
   }
 };
-extern "C" __global__ void __launch_bounds__(128) row_resident_sum2_f16_c83fadfb(half_t* __restrict__ p0, const half_t* __restrict__ p1, const half_t* __restrict__ p2, const half_t* __restrict__ p3) {
+extern "C" __global__ void __launch_bounds__(128) row_resident_sum2_f16_20200ddc(half_t* p0, const half_t* __restrict__ p1, const half_t* __restrict__ p2, const half_t* __restrict__ p3) {
   ptx_launch_dependents();
+  ptx_await_launches_together();
   const RowMemory<State, void> memory{nullptr, nullptr, nullptr};
   const Form form{p0, p1, p2, p3};
   fold_rows<Config>(form, memory, 4096ll, 768ll, 0, nullptr, nullptr, aligned(p0) && aligned(p1) && aligned(p2) && aligned(p3));

@@ -46,7 +46,7 @@ struct Form {
   struct Values {
     float y0[kWidth];
   };
-  half_t* __restrict__ p0;
+  half_t* p0;
   const half_t* __restrict__ p1;
   __device__ __forceinline__ Row row_of(long long number, long long begin, int extent) const {
     Row row;
@@ -73,22 +73,16 @@ struct Form {
     const State u = s;
     State t;
     float old0;
-    {
-      old0 = s.a0;
-    }
+    old0 = s.a0;
     float new0;
     t.a0 = mask_reduce<MaxOp, High, Low>(s.a0);
-    {
-      new0 = t.a0;
-    }
-    {
-      const bool t0 = (old0 == -INFINITY_F);
-      const float t1 = old0 - new0;
-      const float t2 = exp_fast(t1);
-      const float t3 = t0 ? (0x1p+0f) : t2;
-      const float t4 = u.a1 * t3;
-      s.a1 = t4;
-    }
+    new0 = t.a0;
+    const bool t0 = (old0 == -INFINITY_F);
+    const float t1 = old0 - new0;
+    const float t2 = exp_fast(t1);
+    const float t3 = t0 ? (0x1p+0f) : t2;
+    const float t4 = u.a1 * t3;
+    s.a1 = t4;
     t.a1 = mask_reduce<SumOp, High, Low>(s.a1);
     return t;
 
@@ -97,43 +91,27 @@ struct Form {
     State t;
     float new0;
     float olda0;
-    {
-      olda0 = a.a0;
-    }
+    olda0 = a.a0;
     float oldb0;
-    {
-      oldb0 = b.a0;
-    }
+    oldb0 = b.a0;
     t.a0 = MaxOp::apply(a.a0, b.a0);
-    {
-      new0 = t.a0;
-    }
-    float a1;
-    {
-      const bool t0 = (olda0 == -INFINITY_F);
-      const float t1 = olda0 - new0;
-      const float t2 = exp_fast(t1);
-      const float t3 = t0 ? (0x1p+0f) : t2;
-      const float t4 = a.a1 * t3;
-      a1 = t4;
-    }
-    float b1;
-    {
-      const bool t5 = (oldb0 == -INFINITY_F);
-      const float t6 = oldb0 - new0;
-      const float t7 = exp_fast(t6);
-      const float t8 = t5 ? (0x1p+0f) : t7;
-      const float t9 = b.a1 * t8;
-      b1 = t9;
-    }
-    t.a1 = SumOp::apply(a1, b1);
+    new0 = t.a0;
+    const bool t0 = (olda0 == -INFINITY_F);
+    const float t1 = olda0 - new0;
+    const float t2 = exp_fast(t1);
+    const float t3 = t0 ? (0x1p+0f) : t2;
+    const float t4 = a.a1 * t3;
+    const bool t5 = (oldb0 == -INFINITY_F);
+    const float t6 = oldb0 - new0;
+    const float t7 = exp_fast(t6);
+    const float t8 = t5 ? (0x1p+0f) : t7;
+    const float t9 = b.a1 * t8;
+    t.a1 = SumOp::apply(t4, t9);
     return t;
 
   }
   __device__ __forceinline__ void start(Running& t, const State& s) const {
-    {
-      t.old0 = s.a0;
-    }
+    t.old0 = s.a0;
   }
   __device__ __forceinline__ void begin(Running& t, const State& s, int added) const {
     t.part = identity();
@@ -145,14 +123,10 @@ struct Form {
   __device__ __forceinline__ void settle(Phase<0>, Running& t, const State& s) const {
     if constexpr (Whole) {
       t.state.a0 = t.part.a0;
-      {
-        t.new0 = t.state.a0;
-      }
+      t.new0 = t.state.a0;
     } else {
       t.state.a0 = MaxOp::apply(s.a0, t.part.a0);
-      {
-        t.new0 = t.state.a0;
-      }
+      t.new0 = t.state.a0;
     }
   }
   template <bool Whole>
@@ -160,16 +134,12 @@ struct Form {
     if constexpr (Whole) {
       t.state.a1 = t.part.a1;
     } else {
-      float moved1;
-      {
-        const bool t0 = (t.old0 == -INFINITY_F);
-        const float t1 = t.old0 - t.new0;
-        const float t2 = exp_fast(t1);
-        const float t3 = t0 ? (0x1p+0f) : t2;
-        const float t4 = s.a1 * t3;
-        moved1 = t4;
-      }
-      t.state.a1 = SumOp::apply(moved1, t.part.a1);
+      const bool t0 = (t.old0 == -INFINITY_F);
+      const float t1 = t.old0 - t.new0;
+      const float t2 = exp_fast(t1);
+      const float t3 = t0 ? (0x1p+0f) : t2;
+      const float t4 = s.a1 * t3;
+      t.state.a1 = SumOp::apply(t4, t.part.a1);
     }
   }
   template <bool Vector>
@@ -226,8 +196,9 @@ struct Form {
     store_words<kWidth, Vector>(p0 + row.b0 + row.begin + first, y.y0, -first, row.extent - first);
   }
 };
-extern "C" __global__ void __launch_bounds__(128) row_resident_max_sum_f16_09b10dfc(half_t* __restrict__ p0, const half_t* __restrict__ p1) {
+extern "C" __global__ void __launch_bounds__(128) row_resident_max_sum_f16_a4f10ec5(half_t* p0, const half_t* __restrict__ p1) {
   ptx_launch_dependents();
+  ptx_await_launches_together();
   const RowMemory<State, void> memory{nullptr, nullptr, nullptr};
   const Form form{p0, p1};
   fold_rows<Config>(form, memory, 8192ll, 1024ll, 0, nullptr, nullptr, aligned(p0) && aligned(p1));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "codegen/attention/element_work.h"
 #include "codegen/attention/hopper/cost.h"
 
 namespace redfuser::codegen {
@@ -21,7 +22,7 @@ double waste(ir::Expr length, int64_t keys) {
 std::vector<ir::Expr> lifts_of(ir::ExprPool& pool, const AttentionSpec& form, ir::Expr visible) {
   std::vector<ir::Expr> result;
   for (size_t k = 0; k < form.rows.accumulators.size(); ++k) {
-    ir::Expr lift = k == form.value_accumulator ? form.weight : form.rows.accumulators[k].lift;
+    ir::Expr lift = form.lift_of(k);
     result.push_back(visible ? where_visible(pool, visible, lift) : lift);
   }
   return result;
@@ -150,11 +151,12 @@ HopperConfig hopper_config(const StepBuilder& builder, const AttentionSpec& form
 namespace {
 
 // Whether a thread's registers hold its scores, packed weights and output sums; the others are for
-// addresses, states and masks.
+// addresses, states and masks, and for what each score is made of beside the softmax.
 bool fits_registers(const AttentionSpec& form, const HopperScores& scores, int groups, int keys) {
   const int columns = padded_size(form.column->extent()->integer);
   const bool plain = scores.mask.visible->is_constant() && !scores.has_terms();
-  const int room = groups > 2 ? (plain ? 128 : 104) : (plain ? 184 : 168);
+  const bool bare = element_work(form).scalars <= kSoftmaxWork.scalars;
+  const int room = groups > 2 ? (plain && bare ? 128 : 104) : plain && !bare ? 136 : 168;
   return keys / 2 + keys / 4 + columns / 2 <= room;
 }
 

@@ -1,17 +1,12 @@
 #include "codegen/attention/mma/mma_products.h"
 
-#include <fmt/format.h>
-
 namespace redfuser::codegen {
 namespace {
-
-constexpr int kRows = 16;
 
 bool is_half(DType dtype) { return size_of(dtype) == 2; }
 
 MmaOperand operand(DType dtype, ir::Expr extent) {
   MmaOperand result;
-  result.type = storage_type(dtype);
   result.element = static_cast<int>(size_of(dtype));
   result.extent = static_cast<int>(extent->integer);
   result.columns = padded_size(result.extent);
@@ -19,10 +14,6 @@ MmaOperand operand(DType dtype, ir::Expr extent) {
 }
 
 }  // namespace
-
-std::string MmaOperand::load(int lines, int threads) const {
-  return fmt::format("load_tile<{}, {}, {}, {}>", lines, columns, threads, padding);
-}
 
 MmaProducts::MmaProducts(const Target& target, const AttentionSpec& form)
     : query(operand(form.query->dtype, form.depth->extent())),
@@ -52,19 +43,12 @@ int MmaProducts::work(Kind kind, int a, int b) {
 }
 
 int MmaProducts::staged_bytes(int keys) const {
-  return values_ == Kind::Scalar ? kRows * (keys * 4 + 16) : 0;
+  return values_ == Kind::Scalar ? kWarpRows * (keys * 4 + 16) : 0;
 }
 
-std::string MmaProducts::scores(int keys, const std::string& q, const std::string& k) const {
-  return fmt::format("score_product{}<{}, {}>(s, {}, {});", scores_ == Kind::Parts ? "_parts" : "",
-                     key.columns, keys, q, k);
-}
-
-std::string MmaProducts::values(int keys, const std::string& v, const std::string& staged) const {
-  if (values_ == Kind::Parts) {
-    return fmt::format("value_product_parts<{}, {}>(o, p, {});", value.columns, keys, v);
-  }
-  return fmt::format("value_product<{}, {}>(o, p, {}, {});", value.columns, keys, v, staged);
+const char* MmaProducts::name(Kind kind) {
+  if (kind == Kind::Native) return "Native";
+  return kind == Kind::Parts ? "Parts" : "Scalar";
 }
 
 }  // namespace redfuser::codegen

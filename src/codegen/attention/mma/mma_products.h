@@ -6,24 +6,21 @@
 // all operands have that type.
 #pragma once
 
-#include <string>
-
 #include "codegen/attention/attention.h"
 
 namespace redfuser::codegen {
 
+inline constexpr int kWarpRows = 16;  // of a warp's fragments
+
 // A tile of an operand in shared memory: lines of `columns` elements, padded against bank
 // conflicts.
 struct MmaOperand {
-  std::string type;  // in memory
   int element = 2;   // bytes
   int columns = 0;   // a multiple of 16
   int padding = 16;  // bytes of a line
   int extent = 0;    // columns of the operand
 
   int bytes(int lines) const { return lines * (columns * element + padding); }
-  // load_tile with its template arguments, for tiles of so many lines.
-  std::string load(int lines, int threads) const;
 };
 
 class MmaProducts {
@@ -33,7 +30,6 @@ class MmaProducts {
   MmaOperand query, key, value;
   // Whether results are as exact as those of 16-bit operands, so fast elementary functions suffice.
   bool rounded() const { return values_ == Kind::Native; }
-  bool scalar() const { return values_ == Kind::Scalar; }
   // Whether all operands have 16-bit types, of which Q and K have the same.
   bool native() const { return scores_ == Kind::Native && values_ == Kind::Native; }
   // The time of a product relative to one of 16-bit operands.
@@ -42,14 +38,15 @@ class MmaProducts {
   // Bytes of the buffer that redistributes a warp's weights of so many keys among its lanes.
   int staged_bytes(int keys) const;
 
-  // s = q · kᵀ and o += p · v of a warp's 16 rows; `q`, `k` and `v` point to tiles of these types.
-  std::string scores(int keys, const std::string& q, const std::string& k) const;
-  std::string values(int keys, const std::string& v, const std::string& staged) const;
+  // The kinds of both products, enumerators of Products (device/attention/mma_tiles.cuh).
+  const char* scores() const { return name(scores_); }
+  const char* values() const { return name(values_); }
   bool needs_parts() const { return scores_ == Kind::Parts || values_ == Kind::Parts; }
 
  private:
   enum class Kind { Native, Parts, Scalar };
   static int work(Kind kind, int a, int b);
+  static const char* name(Kind kind);
   Kind scores_, values_;
 };
 

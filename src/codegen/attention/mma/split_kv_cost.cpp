@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "codegen/attention/element_work.h"
-#include "codegen/attention/mma/mma_fold.h"
 #include "codegen/attention/mma/mma_products.h"
 
 namespace redfuser::codegen {
@@ -46,8 +45,7 @@ double split_kv_time(StepBuilder& builder, const AttentionSpec& form, const Spli
   const int64_t blocks = groups * segments;
   const double at_once = std::clamp(static_cast<double>(blocks) / machine.multiprocessors, 1.0,
                                     static_cast<double>(config.blocks));
-  const double visited =
-      MmaFold::kRows * mean_visits(pool, form, split_rows(form), MmaFold::kRows, sizes);
+  const double visited = kWarpRows * mean_visits(pool, form, split_rows(form), kWarpRows, sizes);
   const double steps = std::ceil(visited / static_cast<double>(segments) / config.step());
   const auto depth = static_cast<double>(form.depth->extent()->integer);
   const auto column = static_cast<double>(form.column->extent()->integer);

@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "codegen/attention/attention_functor.h"
-#include "codegen/attention/mma/mma_fold.h"
+#include "codegen/attention/mma/mma_products.h"
 
 namespace redfuser::codegen {
 SplitKvLayout split_kv_layout(const Target& target, const AttentionSpec& form,
@@ -12,7 +12,7 @@ SplitKvLayout split_kv_layout(const Target& target, const AttentionSpec& form,
   const MmaProducts products(target, form);
   SplitKvLayout layout{};
   const MmaOperand &key = products.key, &value = products.value;
-  layout.query = config.boxed ? 0 : products.query.bytes(MmaFold::kRows);
+  layout.query = config.boxed ? 0 : products.query.bytes(kWarpRows);
   layout.key = config.boxed ? TmaTile{config.keys, key.columns}.bytes() : key.bytes(config.keys);
   layout.value =
       config.boxed ? TmaTile{config.keys, value.columns}.bytes() : value.bytes(config.keys);
@@ -61,8 +61,8 @@ std::optional<SplitKvConfig> split_kv_config(const Target& target, const Attenti
 int split_rows(const AttentionSpec& form) {
   ir::Expr rows = form.row ? form.row->extent() : nullptr;
   if (!rows) return 1;
-  if (!rows->is_constant()) return MmaFold::kRows;
-  const auto count = static_cast<unsigned>(std::clamp<int64_t>(rows->integer, 1, MmaFold::kRows));
+  if (!rows->is_constant()) return kWarpRows;
+  const auto count = static_cast<unsigned>(std::clamp<int64_t>(rows->integer, 1, kWarpRows));
   return static_cast<int>(std::bit_ceil(count));
 }
 

@@ -257,6 +257,43 @@ void integer_row(int64_t groups, const char* a, const char* b, int32_t* c) {
       store_vector(c + i * kIntegerPanel + j * kIntegers, sum[i][j]);
 }
 
+template <class Dot>
+concept Splits = Dot::kSplit;
+
+// Adds to C[rows, NV vectors] the products of the rests of the rows, or of the panel. `line` is the
+// first row, or the number of the panel.
+template <class Dot, bool kLeftSigned, bool kOffsets, int NV>
+void add_rests(const IntegerRests& rests, int64_t line, int64_t rows, const char* a,
+               int64_t a_stride, const char* panel, const int64_t* offsets, int32_t* c,
+               int64_t c_stride) {
+  constexpr int kGroup = 4 / sizeof(typename Dot::Left);
+  using V = Vector<int32_t>;
+  for (int64_t i = 0; i < rows; ++i, a += a_stride, c += c_stride) {
+    const int64_t of = kLeftSigned ? line + i : line;
+    const int64_t begin = rests.begins[of], end = rests.begins[of + 1];
+    if (begin == end) continue;
+    V sum[NV];
+#pragma GCC unroll 16
+    for (int j = 0; j < NV; ++j) sum[j] = load_vector(c + j * kIntegers);
+    for (int64_t e = begin; e < end; ++e) {
+      const int64_t group = rests.groups[e];
+      const char* b = panel + (kOffsets ? offsets[group] : group * (kGroup * kIntegerPanel));
+      int32_t word;
+      const void* from = kLeftSigned ? static_cast<const void*>(rests.words + e) : a + group * 4;
+      __builtin_memcpy(&word, from, sizeof(word));
+      const V left = word - V{};
+      const auto* right = kLeftSigned
+                              ? reinterpret_cast<const int32_t*>(b)
+                              : reinterpret_cast<const int32_t*>(rests.words) + e * kIntegerPanel;
+#pragma GCC unroll 16
+      for (int j = 0; j < NV; ++j)
+        sum[j] = Dot::template add<kLeftSigned>(sum[j], left, load_vector(right + j * kIntegers));
+    }
+#pragma GCC unroll 16
+    for (int j = 0; j < NV; ++j) store_vector(c + j * kIntegers, sum[j]);
+  }
+}
+
 using IntegerBlockFn = void (*)(int64_t, const char*, int64_t, const char*, const int64_t*,
                                 int32_t*, int64_t);
 
@@ -277,6 +314,16 @@ void multiply_signed(const IntegerMultiplyArgs& g) {
   if (!kOffsets && g.m == 1) {
     for (; j + kRowPanels * kIntegerPanel <= g.n; j += kRowPanels * kIntegerPanel) {
       integer_row<Dot, kLeftSigned>(g.depth / kGroup, static_cast<const char*>(g.a), b, g.c + j);
+      if constexpr (Splits<Dot>) {
+        if (g.rests.begins) {
+          for (int64_t p = 0; p < kRowPanels; ++p) {
+            const int64_t at = j + p * kIntegerPanel;
+            add_rests<Dot, kLeftSigned, false, kBlockVectors>(
+                g.rests, kLeftSigned ? 0 : at / kIntegerPanel, 1, static_cast<const char*>(g.a), 0,
+                b + p * step, nullptr, g.c + at, 0);
+          }
+        }
+      }
       b += kRowPanels * step;
     }
   }
@@ -287,6 +334,13 @@ void multiply_signed(const IntegerMultiplyArgs& g) {
                                        : integer_block_of<Dot, kLeftSigned, kOffsets, 1>(g.m - i);
       block(g.depth / kGroup, static_cast<const char*>(g.a) + i * g.a_stride, g.a_stride, b,
             g.group_offsets, g.c + i * g.c_stride + j, g.c_stride);
+    }
+    if constexpr (Splits<Dot>) {
+      if (!g.rests.begins) continue;
+      const auto add =
+          two ? add_rests<Dot, kLeftSigned, kOffsets, 2> : add_rests<Dot, kLeftSigned, kOffsets, 1>;
+      add(g.rests, kLeftSigned ? 0 : j / kIntegerPanel, g.m, static_cast<const char*>(g.a),
+          g.a_stride, b, g.group_offsets, g.c + j, g.c_stride);
     }
   }
 }

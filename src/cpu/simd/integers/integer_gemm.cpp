@@ -1,7 +1,6 @@
 // Integer products by sums of pairs of 16-bit products (pmaddwd), which every x86 has, and the list
-// of the kernels of an instruction set. Two products of 9-bit numbers cannot overflow; the products
-// of bytes in pairs (pmaddubsw) saturate and are not used. The panels stay bytes until they are
-// loaded: few rows take as long as the panels' way from memory.
+// of the kernels of an instruction set. Two products of 9-bit numbers cannot overflow. The panels
+// stay bytes until they are loaded: few rows take as long as the panels' way from memory.
 #include <type_traits>
 
 #include "cpu/simd/integers/integer_gemm.h"
@@ -99,10 +98,26 @@ constexpr IntegerKernels kPairKernels = {RF_ISA_NAME " pmaddwd",
 
 }  // namespace
 
+// Bounds are whole numbers, so that they may come before the rounding. The sum with 1.5 · 2^52 is
+// rounded to a whole number, which its lowest bits hold.
 void quantize_integers(const IntegerQuantizeArgs& args) {
   const IntegerQuantizeArgs q = args;
   auto* out = static_cast<uint8_t*>(q.out);
   const auto bias = static_cast<uint32_t>(q.bias);
+  if (q.scale - q.scale == 0) {
+    constexpr double kWhole = 6755399441055744.0;
+    const double low = q.low - q.zero, high = q.high - q.zero;
+    const auto zero = static_cast<uint32_t>(static_cast<int32_t>(q.zero));
+    RF_INDEPENDENT
+    for (int64_t j = 0; j < q.count; ++j) {
+      double x = static_cast<int32_t>(static_cast<uint32_t>(q.c[j]) + bias) * q.scale;
+      x = low > x ? low : x;
+      x = high < x ? high : x;
+      out[j] = static_cast<uint8_t>(
+          static_cast<uint32_t>(__builtin_bit_cast(uint64_t, x + kWhole)) + zero);
+    }
+    return;
+  }
   RF_INDEPENDENT
   for (int64_t j = 0; j < q.count; ++j) {
     const auto sum = static_cast<int32_t>(static_cast<uint32_t>(q.c[j]) + bias);
@@ -126,6 +141,7 @@ void add_integer_gemm(KernelTable& table) {
   };
   add(tile_kernels());
   add(dot_kernels());
+  if (count == 0) table.byte_pairs = pair_kernels();
   add(&kPairKernels);
 }
 

@@ -23,6 +23,15 @@ struct IntegerPackArgs {
   int32_t* sums = nullptr;  // of the moved elements of each row or column; may be null
 };
 
+// What split_pairs took from the groups of a signed factor: of each row of the left factor, or
+// panel of the right one, the groups and their words, one for a row, all columns of a panel.
+struct IntegerRests {
+  const int64_t* begins =
+      nullptr;  // of every row or panel, and the end; null where nothing was split
+  const int32_t* groups = nullptr;
+  const uint32_t* words = nullptr;
+};
+
 struct IntegerMultiplyArgs {
   int64_t m = 0, n = 0;     // n at most a multiple of the panel's columns; C is written in panels
   int64_t depth = 0;        // of the packed factors
@@ -35,6 +44,7 @@ struct IntegerMultiplyArgs {
   // Null where b has panels. Otherwise `interleave` made b: column j of group g of the depth is the
   // word of 4 bytes at b + group_offsets[g] + 4 · j. A panel's columns beyond the last may be read.
   const int64_t* group_offsets = nullptr;
+  IntegerRests rests;  // of kernels of byte_pairs
 };
 
 // The unsigned elements of up to a group of channels side by side in words of 4 bytes: word j has

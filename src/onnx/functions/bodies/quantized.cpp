@@ -79,19 +79,13 @@ std::string microsoft_matmul_integer_to_float(const ExpansionCall& call) {
 
 std::string microsoft_quantized_gemm(const ExpansionCall& call) {
   const auto operand = [&](const char* name, const char* flag) {
-    return call.integer(flag, 0) != 0
-               ? fmt::format(
-                     "{0}I = Cast<to = 6>({0}) {0}ZI = Cast<to = 6>({0}Zero) "
-                     "{0}T = Transpose<perm = [1, 0]>({0}I) {0}C = Sub({0}T, {0}ZI) ",
-                     name)
-               : fmt::format(
-                     "{0}I = Cast<to = 6>({0}) {0}ZI = Cast<to = 6>({0}Zero) "
-                     "{0}C = Sub({0}I, {0}ZI) ",
-                     name);
+    const char* op = call.integer(flag, 0) != 0 ? "Transpose<perm = [1, 0]>" : "Identity";
+    return fmt::format("{0}T = {1}({0})", name, op);
   };
   return fmt::format(
       "<alpha: float = 1.0> (A, AScale, AZero, B, BScale, BZero, C, YScale, YZero) => (Y) {{ {} {} "
-      "P = MatMul(AC, BC) {} PF = Cast<to = 1>(S) Alpha = Constant<value_float: float = @alpha>() "
+      "P = MatMulInteger(AT, BT, AZero, BZero) {} PF = Cast<to = 1>(S) Alpha = "
+      "Constant<value_float: float = @alpha>() "
       "Both = Mul(AScale, BScale) Factor = Mul(Alpha, Both) YF = Mul(PF, Factor) {} }}",
       operand("A", "transA"), operand("B", "transB"),
       call.has(6) ? "S = Add(P, C)" : "S = Identity(P)",

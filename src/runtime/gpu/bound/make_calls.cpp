@@ -71,7 +71,7 @@ std::optional<BoundProgram::Call> BoundProgram::make(const codegen::KernelLaunch
   if (launch.counter) result.arguments.push_back(counter_);
   result.name = launch.name;
   result.family = launch.family;
-  result.early = launch.prefetches && program_.target().architecture >= 90;
+  result.early = launch.early && !launch.together;
   return Call(std::move(result));
 }
 

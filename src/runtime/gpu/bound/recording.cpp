@@ -10,7 +10,7 @@ namespace {
 constexpr int kMostRemade = 3;
 
 bool is_plain(const BoundProgram::Launch& launch) {
-  return launch.shape.cluster == 1 && !launch.early && !launch.shape.together;
+  return launch.shape.cluster == 1 && !launch.shape.together;
 }
 
 // Whether the graph kept its nodes; nothing, and no graph, where the recording was ended by other

@@ -19,16 +19,6 @@ bool is_byte(DType dtype) { return dtype == DType::Int8 || dtype == DType::UInt8
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Groups as the kernels take them, unless filling up the last one is dear.
-ChannelGroups groups_of(const ConvShape& shape) {
-  ChannelGroups groups{shape.channels / shape.groups, count_of(shape.window.kernel), 1};
-  const IntegerKernels& kernels = integer_kernels();
-  const int64_t size = kernels.group();
-  const int64_t filled = ceil_div(groups.channels, size) * size;
-  if (kernels.interleave != nullptr && 4 * filled <= 5 * groups.channels) groups.size = size;
-  return groups;
-}
-
 class IntegerConvolution {
  public:
   IntegerConvolution(const OpaqueCall& call, const ConvShape& shape, int x, int x_zero, int w_zero,
@@ -36,7 +26,8 @@ class IntegerConvolution {
       : s_(shape),
         x_(call.tensor(x)),
         packed_(filters),
-        groups_(groups_of(shape)),
+        kernels_(filters.kernels()),
+        groups_(filters.groups()),
         depth_(groups_.depth()),
         pool_(call.threads()) {
     if (call.has_input(x_zero)) x_zero_ = call.integer_of(x_zero);
@@ -120,7 +111,7 @@ class IntegerConvolution {
     if (products + filled / machine.pack_rate > columns) return;
     width_ = w.output[2];
     block_ = lines * width_;
-    lines_.emplace(w, groups_, lines);
+    lines_.emplace(kernels_, w, groups_, lines);
   }
 
   void choose_blocks() {
@@ -218,6 +209,7 @@ class IntegerConvolution {
     g.c = space.sums.get();
     g.c_stride = stride_;
     g.left_signed = true;
+    g.rests = packed_.rests(filter);
     kernels_.multiply(g);
     const SumsTarget::Block to{block.image / s_.groups, filter, block.begin, count, block.count};
     const SumsTarget::Place place = target.place(block.worker, to);
@@ -245,10 +237,10 @@ class IntegerConvolution {
     target.done(block.worker, to, place);
   }
 
-  const IntegerKernels& kernels_ = integer_kernels();
   const ConvShape& s_;
   const Tensor& x_;
   const PackedFilters& packed_;
+  const IntegerKernels& kernels_;
   const ChannelGroups groups_;
   const int64_t depth_;
   ThreadPool& pool_;
@@ -271,7 +263,10 @@ bool convolve_integers(const OpaqueCall& call, const ConvShape& shape, int x, in
   if (!one_zero || !fits || shape.groups == shape.channels) return false;
   if (shape.batch * shape.filters * count_of(shape.window.output) == 0) return true;
   if (call.tensor(w).size() == 0) return false;
-  const auto pack = [&] { return PackedFilters(call.tensor(w), groups_of(shape)); };
+  const auto pack = [&] {
+    return PackedFilters(call.tensor(w), shape.channels / shape.groups,
+                         count_of(shape.window.kernel), call.is_constant(w));
+  };
   const auto run = [&](const PackedFilters& filters) {
     IntegerConvolution(call, shape, x, x_zero, w_zero, filters).run(target);
   };

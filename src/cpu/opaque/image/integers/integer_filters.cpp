@@ -1,36 +1,86 @@
 #include "cpu/opaque/image/integers/integer_filters.h"
 
+#include <cstring>
+
+#include "cpu/simd/integers/byte_pairs.h"
 #include "redfuser/memory_limit.h"
 
 namespace redfuser::cpu {
 
-PackedFilters::PackedFilters(const Tensor& w, const ChannelGroups& groups)
-    : depth_(groups.depth()),
-      offset_(integer_kernels().left_offset(w.dtype() == DType::Int8, true)) {
+namespace {
+
+// Groups as the kernels take them, unless filling up the last one is dear.
+ChannelGroups groups_of(const IntegerKernels& kernels, int64_t channels, int64_t taps) {
+  ChannelGroups groups{channels, taps, 1};
+  const int64_t size = kernels.group();
+  const int64_t filled = (channels + size - 1) / size * size;
+  if (kernels.interleave != nullptr && 4 * filled <= 5 * channels) groups.size = size;
+  return groups;
+}
+
+}  // namespace
+
+PackedFilters::PackedFilters(const Tensor& w, int64_t channels, int64_t taps, bool constant) {
+  const IntegerKernels* pairs = cpu::kernels().byte_pairs;
+  if (constant && pairs != nullptr) {
+    pack(w, *pairs, channels, taps);
+    if (split()) return;
+    begins_.clear(), split_groups_.clear(), split_words_.clear();
+  }
+  pack(w, integer_kernels(), channels, taps);
+}
+
+void PackedFilters::pack(const Tensor& w, const IntegerKernels& kernels, int64_t channels,
+                         int64_t taps) {
+  kernels_ = &kernels;
+  groups_ = groups_of(kernels, channels, taps);
+  offset_ = kernels.left_offset(w.dtype() == DType::Int8, true);
+  const ChannelGroups& groups = groups_;
+  const int64_t depth = groups.depth();
   // They stay for later runs where they are constant, and so count for none.
   const MemoryLimit none(0);
-  const IntegerKernels& kernels = integer_kernels();
   const int64_t filters = w.dims()[0];
   // Channels that fill up the last group become 0 by the move.
   const auto fill = static_cast<uint8_t>(-offset_);
-  std::vector<uint8_t> ordered(static_cast<size_t>(filters * depth_), fill);
+  std::vector<uint8_t> ordered(static_cast<size_t>(filters * depth), fill);
   const auto* from = static_cast<const uint8_t*>(w.data());
   for (int64_t f = 0; f < filters; ++f) {
     for (int64_t channel = 0; channel < groups.channels; ++channel) {
-      uint8_t* to = ordered.data() + f * depth_ + groups.first(channel);
+      uint8_t* to = ordered.data() + f * depth + groups.first(channel);
       for (int64_t tap = 0; tap < groups.taps; ++tap) to[tap * groups.size] = *from++;
     }
   }
-  rows_ = Tensor(DType::UInt8, {filters * kernels.row_bytes(depth_)});
+  rows_ = Tensor(DType::UInt8, {filters * kernels.row_bytes(depth)});
   sums_.resize(static_cast<size_t>(filters));
   IntegerPackArgs args;
-  args.matrix = {ordered.data(), static_cast<uint8_t>(w.dtype()), depth_, 1, nullptr, nullptr};
+  args.matrix = {ordered.data(), static_cast<uint8_t>(w.dtype()), depth, 1, nullptr, nullptr};
   args.count = filters;
-  args.depth = depth_;
+  args.depth = depth;
   args.offset = offset_;
   args.out = rows_.mutable_data();
   args.sums = sums_.data();
   kernels.pack_rows(args);
+}
+
+bool PackedFilters::split() {
+  const auto filters = static_cast<int64_t>(sums_.size());
+  const int64_t count = kernels_->row_bytes(groups_.depth()) / 4;
+  char* at = static_cast<char*>(rows_.mutable_data());
+  for (int64_t f = 0; f < filters; ++f) {
+    begins_.push_back(static_cast<int64_t>(split_words_.size()));
+    for (int64_t group = 0; group < count; ++group, at += sizeof(uint32_t)) {
+      uint32_t word;
+      std::memcpy(&word, at, sizeof(word));
+      const uint32_t rest = split_pairs(word);
+      if (rest == 0) continue;
+      std::memcpy(at, &word, sizeof(word));
+      split_groups_.push_back(static_cast<int32_t>(group));
+      split_words_.push_back(rest);
+    }
+  }
+  begins_.push_back(static_cast<int64_t>(split_words_.size()));
+  return static_cast<double>(split_words_.size()) <=
+         kMostSplit * static_cast<double>(filters * count);
 }
 
 }  // namespace redfuser::cpu

@@ -22,19 +22,36 @@ struct ChannelGroups {
 
 class PackedFilters {
  public:
-  // w [filters, channels, taps...]
-  PackedFilters(const Tensor& w, const ChannelGroups& groups);
+  // w [filters, channels, taps...]. Constant filters are split for kernels of pairs of bytes, where
+  // that takes less time than others.
+  PackedFilters(const Tensor& w, int64_t channels, int64_t taps, bool constant);
 
+  const IntegerKernels& kernels() const { return *kernels_; }
+  const ChannelGroups& groups() const { return groups_; }
   const char* row(int64_t filter) const {
-    return static_cast<const char*>(rows_.data()) + filter * integer_kernels().row_bytes(depth_);
+    return static_cast<const char*>(rows_.data()) + filter * kernels_->row_bytes(groups_.depth());
+  }
+  // Of a filter, and those that follow.
+  IntegerRests rests(int64_t filter) const {
+    if (begins_.empty()) return {};
+    return {begins_.data() + filter, split_groups_.data(), split_words_.data()};
   }
   // Of the moved elements of a filter, and so many filters that follow.
   const int32_t* sums(int64_t filter) const { return sums_.data() + filter; }
   int64_t offset() const { return offset_; }  // by which they are moved
 
  private:
-  int64_t depth_, offset_;
+  void pack(const Tensor& w, const IntegerKernels& kernels, int64_t channels, int64_t taps);
+  // False where too much was split.
+  bool split();
+
+  const IntegerKernels* kernels_ = nullptr;
+  ChannelGroups groups_;
+  int64_t offset_ = 0;
   Tensor rows_;
+  std::vector<int64_t> begins_;
+  std::vector<int32_t> split_groups_;
+  std::vector<uint32_t> split_words_;
   std::vector<int32_t> sums_;
 };
 

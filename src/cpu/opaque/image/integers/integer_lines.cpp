@@ -18,8 +18,10 @@ int64_t InterleavedLines::pitch(const Window& window) {
   return window.output[2] + reach(window, 2);
 }
 
-InterleavedLines::InterleavedLines(const Window& w, const ChannelGroups& groups, int64_t lines)
-    : window_(w),
+InterleavedLines::InterleavedLines(const IntegerKernels& kernels, const Window& w,
+                                   const ChannelGroups& groups, int64_t lines)
+    : kernels_(kernels),
+      window_(w),
       groups_(groups),
       rows_(lines + reach(w, 1)),
       pitch_(pitch(w)),
@@ -44,7 +46,7 @@ InterleavedLines::InterleavedLines(const Window& w, const ChannelGroups& groups,
 }
 
 int64_t InterleavedLines::bytes() const {
-  return groups_.count() * phases_ * plane_ * kWord + integer_kernels().columns * kWord;
+  return groups_.count() * phases_ * plane_ * kWord + kernels_.columns * kWord;
 }
 
 void InterleavedLines::fill(const uint8_t* image, int64_t first, int64_t lines, uint8_t padding,
@@ -94,7 +96,7 @@ void InterleavedLines::fill_phase(IntegerInterleaveArgs args, int64_t phase, int
     a.count = count;
     a.out = plane + (row * pitch_ + from) * kWord;
     a.sums = sums == nullptr ? nullptr : sums + row * pitch_ + from;
-    integer_kernels().interleave(a);
+    kernels_.interleave(a);
   };
   const int64_t rows = lines + reach(w, 1);
   const bool whole = w.stride[1] == 1 && w.stride[2] == 1 && w.pad_begin[1] == 0 &&

@@ -15,7 +15,8 @@ class InterleavedLines {
  public:
   // For strips of at most `lines` output lines of a window that visits one plane. Position (line,
   // column) of a strip is number line · pitch() + column.
-  InterleavedLines(const Window& window, const ChannelGroups& groups, int64_t lines);
+  InterleavedLines(const IntegerKernels& kernels, const Window& window, const ChannelGroups& groups,
+                   int64_t lines);
 
   // Output positions per line of a strip, those of the padding included.
   static int64_t pitch(const Window& window);
@@ -36,6 +37,7 @@ class InterleavedLines {
   void fill_phase(IntegerInterleaveArgs args, int64_t phase, int64_t first, int64_t lines,
                   uint8_t padding, char* plane, int32_t* sums) const;
 
+  const IntegerKernels& kernels_;
   const Window& window_;
   ChannelGroups groups_;
   int64_t rows_, pitch_, plane_, phases_;

@@ -31,18 +31,25 @@ double parameter(const ChargedVector<double>& values, int64_t index) {
   return values.size() == 1 ? values[0] : values[static_cast<size_t>(index)];
 }
 
-// Input `input` as floats T with the zero point of input `zero_point` (which may be absent)
-// subtracted; a zero point of several elements runs along `axis`.
+// The zero points of input `input`, which input `zero_point` (which may be absent) has; several run
+// along the axis of the view.
+ChargedVector<double> zeros_of(const OpaqueCall& call, int input, int zero_point,
+                               const AxisView& view) {
+  if (!call.has_input(zero_point)) return {0};
+  ChargedVector<double> zeros = call.reals_of(zero_point);
+  if (zeros.size() != 1 && static_cast<int64_t>(zeros.size()) != view.size) {
+    call.fail(fmt::format("zero point {} does not fit {}", describe(call.tensor(zero_point)),
+                          describe(call.tensor(input))));
+  }
+  return zeros;
+}
+
+// Input `input` as floats T less its zero points.
 template <typename T>
 Tensor centered(const OpaqueCall& call, int input, int zero_point, int axis) {
   const Tensor& x = call.tensor(input);
-  ChargedVector<double> zeros{0};
-  if (call.has_input(zero_point)) zeros = call.reals_of(zero_point);
-  AxisView view = around_axis(x.dims(), axis);
-  if (zeros.size() != 1 && static_cast<int64_t>(zeros.size()) != view.size) {
-    call.fail(fmt::format("zero point {} does not fit {}", describe(call.tensor(zero_point)),
-                          describe(x)));
-  }
+  const AxisView view = around_axis(x.dims(), axis);
+  const ChargedVector<double> zeros = zeros_of(call, input, zero_point, view);
   Tensor result(sizeof(T) == 4 ? DType::Float32 : DType::Float64, x.dims());
   T* target = result.as<T>();
   dispatch(x.dtype(), [&](auto tag) {
@@ -56,7 +63,65 @@ Tensor centered(const OpaqueCall& call, int input, int zero_point, int axis) {
   return result;
 }
 
-// Σ (x − x_zero) · (w − w_zero) to `target`, by floats T that hold the sums.
+// Bytes less their zero points as floats, in parallel.
+Tensor centered_bytes(const OpaqueCall& call, int input, int zero_point, int axis) {
+  constexpr int64_t kPart = 2048;
+  const Tensor& x = call.tensor(input);
+  const AxisView view = around_axis(x.dims(), axis);
+  const ChargedVector<double> zeros = zeros_of(call, input, zero_point, view);
+  const KernelTable& table = kernels();
+  const ConvertFn load = table.load[static_cast<int>(x.dtype())];
+  const ConvertFn convert = table.convert[static_cast<int>(Elem::F32)][static_cast<int>(Elem::I32)];
+  const BinaryFn subtract =
+      table.binary[static_cast<int>(Elem::F32)][static_cast<int>(BinaryOp::Sub)]
+                  [static_cast<int>(Mode::VS)];
+  Tensor result(DType::Float32, x.dims());
+  auto* to = result.as<float>();
+  const auto* from = static_cast<const uint8_t*>(x.data());
+  const int64_t lines = view.inner == 0 ? 0 : x.size() / view.inner;
+  call.threads().parallel_for(lines, [&](int64_t line, int) {
+    const auto zero = static_cast<float>(parameter(zeros, line % view.size));
+    for (int64_t i = 0; i < view.inner; i += kPart) {
+      const int64_t count = std::min(kPart, view.inner - i), at = line * view.inner + i;
+      load(count, to + at, from + at);
+      convert(count, to + at, to + at);
+      if (zero != 0) subtract(1, count, to + at, count, {to + at, count}, {&zero, 0});
+    }
+  });
+  return result;
+}
+
+// Sums of floats that are whole numbers, in the place of those of int32.
+class WholeSums final : public SumsTarget {
+ public:
+  explicit WholeSums(SumsTarget& target) : target_(target) {}
+
+  int64_t near_sums() const override { return target_.near_sums(); }
+  Place place(int worker, const Block& block) override { return target_.place(worker, block); }
+  void done(int worker, const Block& block, const Place& place) override {
+    const ConvertFn convert =
+        kernels().convert[static_cast<int>(Elem::I32)][static_cast<int>(Elem::F32)];
+    for (int64_t i = 0; i < block.filters; ++i) {
+      char* row = static_cast<char*>(place.data) + i * place.stride * int64_t{sizeof(float)};
+      convert(block.positions, row, row);
+    }
+    target_.done(worker, block, place);
+  }
+
+ private:
+  SumsTarget& target_;
+};
+
+// Σ (x − x_zero) · (w − w_zero) of bytes to `target`, by floats that hold the sums.
+void convolve_few(const OpaqueCall& call, const ConvShape& shape, int x, int x_zero, int w,
+                  int w_zero, SumsTarget& target) {
+  const Tensor input = centered_bytes(call, x, x_zero, 1);
+  const Tensor weights = centered<float>(call, w, w_zero, 0);
+  WholeSums sums(target);
+  convolve<float>(shape, input.as<float>(), weights.as<float>(), nullptr, sums, call.threads());
+}
+
+// The same of any integers, by floats T.
 template <typename T>
 void convolve_centered(const OpaqueCall& call, const ConvShape& shape, int x, int x_zero, int w,
                        int w_zero, SumsTarget& target) {
@@ -84,7 +149,7 @@ void convolve_bytes(const OpaqueCall& call, const ConvShape& shape, int x, int x
   const int64_t terms = call.dims(w)[0] == 0 ? 0 : call.tensor(w).size() / call.dims(w)[0];
   const bool bytes = size_of(call.tensor(x).dtype()) == 1 && size_of(call.tensor(w).dtype()) == 1;
   if (bytes && terms <= 256) {
-    convolve_centered<float>(call, shape, x, x_zero, w, w_zero, target);
+    convolve_few(call, shape, x, x_zero, w, w_zero, target);
   } else {
     convolve_centered<double>(call, shape, x, x_zero, w, w_zero, target);
   }

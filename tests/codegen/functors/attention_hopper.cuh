@@ -1,0 +1,114 @@
+// Functors written by hand for the main loops of src/device/attention that wgmma multiplies:
+// softmax over all keys up to the row's own line, in dense operands of Config::kDepth elements.
+#pragma once
+
+#include "device/key_tiles.cuh"
+#include "device/passes.cuh"
+
+template <typename Config>
+struct WarpgroupSoftmax : Softmax<Config::kColumns> {
+  using Base = Softmax<Config::kColumns>;
+  using State = typename Base::State;
+  using Row = OutputRows::Row;
+  using Base::settle;
+  struct Pair {};
+  struct Loaded {};
+  static constexpr int kPhases = 2, kTermBytes = 0, kStripBytes = 0, kScalarPlaces = 3;
+  static constexpr bool kEven = false, kAlwaysWhole = false, kStarts = false, kMoves = true;
+  static constexpr bool kTerms = false, kByKey = false, kStrips = false, kExchanges = true;
+
+  __device__ void set_line(Row& row, long long line) const { row = this->row_of(row.other, line); }
+  __device__ TileRange visited(const Row&, long long, long long last) const {
+    return {0, static_cast<int>((last + Config::kKeys) / Config::kKeys)};
+  }
+  template <typename Map>
+  __device__ void copy(unsigned to, const Map& map, unsigned barrier, int column, int from,
+                       const Row& row) const {
+    ptx_copy_box(to, map, barrier, column, from, static_cast<int>(row.other));
+  }
+  template <typename... Arguments>
+  __device__ void copy_query(const Arguments&... arguments) const {
+    copy(arguments...);
+  }
+  template <typename... Arguments>
+  __device__ void copy_key(const Arguments&... arguments) const {
+    copy(arguments...);
+  }
+  template <typename... Arguments>
+  __device__ void copy_value(const Arguments&... arguments) const {
+    copy(arguments...);
+  }
+  __device__ Loaded load_terms(const Row&, int, int, int) const { return {}; }
+
+  __device__ bool whole(const Row&, int first, int first_row, int) const {
+    return first + Config::kKeys - 1 <= first_row;
+  }
+  template <typename Which, int N>
+  __device__ void map(Which, float (&)[N][4]) const {}
+  template <typename Which, typename P>
+  __device__ void load_bias(Which, P, Pair&, const BiasPlace&) const {}
+
+  template <bool Whole>
+  __device__ void lift(Scores<Whole>, Phase<0>, State& part, float& s, const Pair&, const State&,
+                       const Row& row, const KeyPlace& at) const {
+    if (!Whole && (!at.exists || at.key > row.line)) s = -INFINITY_F;
+    part.most = max_of(part.most, s);
+  }
+  template <bool Whole>
+  __device__ void lift(Scores<Whole>, Phase<1>, State& part, float& s, const Pair&, const State& to,
+                       const Row&, const KeyPlace&) const {
+    s = ptx_exp2(s - to.most);
+    part.sum += s;
+  }
+  template <typename Which>
+  __device__ State reduced(Which, Phase<0>, const State (&parts)[2]) const {
+    State part;
+    part.most = quad_reduce<MaxOp>(max_of(parts[0].most, parts[1].most));
+    return part;
+  }
+  template <typename Which>
+  __device__ State reduced(Which, Phase<1>, const State (&parts)[2]) const {
+    State part;
+    part.sum = parts[0].sum + parts[1].sum;
+    return part;
+  }
+  __device__ void settle(Phase<0>, State& to, const State& from, const State& part,
+                         const Row&) const {
+    to.most = max_of(from.most, part.most);
+  }
+  __device__ void settle(Phase<1>, State& to, const State& from, const State& part,
+                         const Row&) const {
+    to.sum = from.sum * ptx_exp2(from.most - to.most) + part.sum;
+  }
+  __device__ bool aligned_outputs() const { return true; }
+  static __device__ void join_lanes(State& s) { s.sum = quad_reduce<SumOp>(s.sum); }
+  static __device__ bool same(const State& a, const State& b) { return a.most == b.most; }
+
+  template <typename W>
+  static __device__ constexpr bool exchanges(W) {
+    return true;
+  }
+  static __device__ constexpr bool exchanges(Phase<1>) { return false; }
+  template <typename W>
+  static __device__ void put(W, float* to, int stride, const State& part) {
+    to[0] = part.most;
+    to[stride] = part.sum;
+  }
+  static __device__ void join(Phase<0>, State& part, const float* left, const float* right, int) {
+    part.most = max_of(*left, *right);
+  }
+  template <typename W>
+  static __device__ void join(W, State& part, const float* left, const float* right, int stride) {
+    part.sum = left[stride] + right[stride];
+  }
+  static __device__ void put_scalars(float* to, int stride, const State& s) {
+    to[0] = s.most;
+    to[stride] = s.sum;
+  }
+  static __device__ void get_scalars(State& s, const float* from, int stride) {
+    s.most = from[0];
+    s.sum = from[stride];
+  }
+  static __device__ void put_references(float* to, int, const State& s) { to[0] = s.most; }
+  static __device__ void get_references(State& s, const float* from, int) { s.most = from[0]; }
+};

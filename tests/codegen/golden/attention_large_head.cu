@@ -1,0 +1,168 @@
+// streaming over j<1024 for [i0<2, i1<16, i2<1024]
+//   reference 0 = A0  (after 1)
+//   A0[] (plain) <- max float32(sum_r1<512(%0[i0,i1,i2,r1]*%1[i0,i1,j,r1]))
+//   A1[] (rescaled) <- sum exp(float32(sum_r1<512(%0[i0,i1,i2,r1]*%1[i0,i1,j,r1])) - select(isneginf(new0),0,new0)), moved by A1*select(isneginf(old0),1,exp(old0 - new0))
+//   A2[i3<512] (rescaled) <- sum exp(float32(sum_r1<512(%0[i0,i1,i2,r1]*%1[i0,i1,j,r1])) - select(isneginf(new0),0,new0))*float32(%2[i0,i1,j,i3]), moved by A2*select(isneginf(old0),1,exp(old0 - new0))
+//   d0 = A0
+//   d1 = A1*select(isneginf(A0),inf,1)
+//   d2 = (A2*select(isneginf(A0),inf,1))/d1
+//   %3[i0<2, i1<16, i2<1024, i3<512] = d2
+#include "device/types.cuh"
+#include "device/reduce.cuh"
+#include "device/attention/large_head_loop.cuh"
+struct Config {
+  using T = half_t;
+  static constexpr int kKeys = 64, kKeyStages = 1, kValueStages = 1, kValueSlab = 0;
+  static constexpr int kPartSlabs = 3, kScorers = 2, kCluster = 1;
+  static constexpr bool kSegmented = false;
+  static constexpr int kDepth = 512, kColumns = 512, kGroupColumns = 256, kShared = 207472;
+};
+struct State {
+  float a0, a1, r0;
+};
+struct Form {
+  using State = ::State;
+  static constexpr int kColumns = 512;
+  struct Row {
+    long long line, c0, c1;
+  };
+  struct Tail {
+    float d1;
+  };
+  half_t* __restrict__ p0;
+  __device__ __forceinline__ void set_line(Row& row, long long line) const { row.line = line; }
+  __device__ __forceinline__ Row row_of(long long other, long long line) const {
+    const long long q0 = floor_div(other, 16ll), c0 = other - q0 * 16ll;
+    return {line, q0, c0};
+  }
+  __device__ __forceinline__ State identity(const Row& row) const {
+    State s;
+    s.a0 = (-INFINITY_F);
+    s.a1 = float(0);
+    s.r0 = s.a0;
+    return s;
+  }
+  static constexpr bool kTerms = false, kByKey = false, kStrips = false;
+  static constexpr int kTermBytes = 0, kStripBytes = 0;
+  struct Loaded {
+  };
+  struct Pair {
+  };
+  __device__ __forceinline__ Loaded load_terms(const Row& row, int first, int group_row, int thread) const {
+    Loaded loaded;
+    return loaded;
+  }
+  static constexpr int kPhases = 2;
+  static constexpr bool kStarts = false, kMoves = true;
+  static constexpr bool kEven = true, kAlwaysWhole = true;
+  template <int N>
+  __device__ __forceinline__ void map(Scores<true>, float (&s)[N][4]) const {}
+  __device__ __forceinline__ void load_bias(Scores<true>, Phase<0>, Pair& pair, const BiasPlace& at) const {}
+  __device__ __forceinline__ void lift(Scores<true>, Phase<0>, State& part, float& s, const Pair& pair, const State& to, const Row& row, const KeyPlace& at) const {
+    const float raw = s;
+    part.a0 = MaxOp::apply(part.a0, raw);
+  }
+  __device__ __forceinline__ State reduced(Scores<true>, Phase<0>, const State (&parts)[2]) const {
+    State part;
+    part.a0 = quad_reduce<MaxOp>(MaxOp::apply(parts[0].a0, parts[1].a0));
+    return part;
+  }
+  __device__ __forceinline__ void load_bias(Scores<true>, Phase<1>, Pair& pair, const BiasPlace& at) const {}
+  __device__ __forceinline__ void lift(Scores<true>, Phase<1>, State& part, float& s, const Pair& pair, const State& to, const Row& row, const KeyPlace& at) const {
+    const bool t0 = (to.r0 == -INFINITY_F);
+    const float t1 = t0 ? (0x0p+0f) : to.r0;
+    const float shift0 = t1 * (-0x1.715476p+0f);
+    const float raw = s;
+    const float power0 = ptx_exp2(fmaf(raw, (0x1.715476p+0f), shift0));
+    part.a1 = SumOp::apply(part.a1, power0);
+    s = power0;
+  }
+  __device__ __forceinline__ State reduced(Scores<true>, Phase<1>, const State (&parts)[2]) const {
+    State part;
+    part.a1 = SumOp::apply(parts[0].a1, parts[1].a1);
+    return part;
+  }
+  __device__ __forceinline__ void settle(Phase<0>, State& to, const State& from, const State& part, const Row& row) const {
+    to.a0 = MaxOp::apply(from.a0, part.a0);
+    to.r0 = to.a0;
+  }
+  __device__ __forceinline__ void settle(Phase<1>, State& to, const State& from, const State& part, const Row& row) const {
+    const float t0 = exp_fast(from.r0 - to.r0);
+    to.a1 = SumOp::apply(from.a1 * ((from.r0 == -INFINITY_F) ? (0x1p+0f) : t0), part.a1);
+  }
+  static __device__ __forceinline__ void join_lanes(State& s) { s.a1 = quad_reduce<SumOp>(s.a1); }
+  static __device__ __forceinline__ bool same(const State& a, const State& b) { return a.r0 == b.r0; }
+  __device__ __forceinline__ auto visited(const Row& row, long long first, long long last) const { return TileRange{0, (1024 + 63) / 64}; }
+  __device__ __forceinline__ void copy_query(unsigned to, const TensorMap& map, unsigned barrier, int column, int from, const Row& row) const {
+    const int c0 = static_cast<int>(row.c0);
+    const int c1 = static_cast<int>(row.c1);
+    ptx_copy_box(to, map, barrier, column, from, c0, c1);
+  }
+  __device__ __forceinline__ void copy_key(unsigned to, const TensorMap& map, unsigned barrier, int column, int from, const Row& row) const {
+    const int c0 = static_cast<int>(row.c0);
+    const int c1 = static_cast<int>(row.c1);
+    ptx_copy_box(to, map, barrier, column, from, c0, c1);
+  }
+  __device__ __forceinline__ void copy_value(unsigned to, const TensorMap& map, unsigned barrier, int column, int from, const Row& row) const {
+    const int c0 = static_cast<int>(row.c0);
+    const int c1 = static_cast<int>(row.c1);
+    ptx_copy_box(to, map, barrier, column, from, c0, c1);
+  }
+  __device__ __forceinline__ bool aligned_outputs() const { return aligned(p0); }
+  static __device__ constexpr bool exchanges(Phase<0>) { return true; }
+  static __device__ __forceinline__ void put(Phase<0>, float* to, int stride, const State& part) { to[0 * stride] = part.a0; }
+  static __device__ __forceinline__ void join(Phase<0>, State& part, const float* left, const float* right, int stride) { part.a0 = MaxOp::apply(left[0 * stride], right[0 * stride]); }
+  static __device__ constexpr bool exchanges(Phase<1>) { return false; }
+  static __device__ __forceinline__ void put(Phase<1>, float* to, int stride, const State& part) {}
+  static __device__ __forceinline__ void join(Phase<1>, State& part, const float* left, const float* right, int stride) {}
+  static __device__ constexpr bool exchanges(Rest) { return true; }
+  static __device__ __forceinline__ void put(Rest, float* to, int stride, const State& part) { to[1 * stride] = part.a1; }
+  static __device__ __forceinline__ void join(Rest, State& part, const float* left, const float* right, int stride) { part.a1 = SumOp::apply(left[1 * stride], right[1 * stride]); }
+  static constexpr int kScalarPlaces = 3;
+  static constexpr bool kExchanges = true;
+  static __device__ __forceinline__ void put_scalars(float* to, int stride, const State& s) {
+    to[0 * stride] = s.a0;
+    to[1 * stride] = s.a1;
+  }
+  static __device__ __forceinline__ void get_scalars(State& s, const float* from, int stride) {
+    s.a0 = from[0 * stride];
+    s.a1 = from[1 * stride];
+  }
+  static __device__ __forceinline__ void put_references(float* to, int stride, const State& s) { to[0 * stride] = s.r0; }
+  static __device__ __forceinline__ void get_references(State& s, const float* from, int stride) { s.r0 = from[0 * stride]; }
+  static constexpr int kScalars = 2;
+  __device__ __forceinline__ void add(Scalar<0>, State& to, const State& part, const Row& row) const { to.a0 = MaxOp::apply(part.a0, to.a0); }
+  __device__ __forceinline__ void settle(Scalar<0>, State& to, const Row& row) const { to.r0 = to.a0; }
+  __device__ __forceinline__ void add(Scalar<1>, State& to, const State& part, const Row& row) const {
+    const float t0 = exp_fast(part.r0 - to.r0);
+    to.a1 = SumOp::apply(part.a1 * ((part.r0 == -INFINITY_F) ? (0x1p+0f) : t0), to.a1);
+  }
+  __device__ __forceinline__ void settle(Scalar<1>, State& to, const Row& row) const {}
+  template <int N>
+  __device__ __forceinline__ void move(float (&values)[N], const State& from, const State& to, const Row& row) const {
+    const float t0 = exp_fast(from.r0 - to.r0);
+    const float t1 = ((from.r0 == -INFINITY_F) ? (0x1p+0f) : t0);
+#pragma unroll
+    for (int e = 0; e < N; ++e) values[e] = values[e] * t1;
+  }
+  __device__ __forceinline__ Tail finish(const State& s, const Row& row) const {
+    Tail tail;
+    tail.d1 = (s.a1 * ((s.a0 == -INFINITY_F) ? INFINITY_F : (0x1p+0f)));
+    return tail;
+  }
+  template <int N>
+  __device__ __forceinline__ void write(const float (&values)[N], const State& s, const Row& row, const Tail& tail, int first, bool exists) const {
+    float group0[N];
+    const float t0 = (s.a0 == -INFINITY_F) ? INFINITY_F : (0x1p+0f);
+    const float t1 = (1 / tail.d1);
+#pragma unroll
+    for (int e = 0; e < N; ++e) group0[e] = (values[e] * t0) * t1;
+    const long long t2 = (8388608ll * row.c0) + (524288ll * row.c1) + (512ll * row.line) + first;
+    store_group<N>(p0, t2, group0, exists ? 512 - first : 0, aligned(p0));
+  }
+};
+extern "C" __global__ void __launch_bounds__(384, 1) attention_wide_max_sum_dot_f16_22e8c716(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, const __grid_constant__ TensorMap m2, half_t* __restrict__ p0) {
+  ptx_launch_dependents();
+  const Form form = Form{p0};
+  large_head_attention<Config>(form, {m0, m1, m2}, {1, 16, nullptr}, 1024ll, 1024ll);
+}
