@@ -12,6 +12,10 @@ if(TARGET redfuser_ep AND NOT REDFUSER_SANITIZE)
       set_tests_properties(provider.${name} PROPERTIES ENVIRONMENT
                            REDFUSER_CUDA_LIBRARIES=${CMAKE_CURRENT_BINARY_DIR}/fake_cuda)
     endforeach()
+    add_test(NAME provider.gpu_results
+             COMMAND ${REDFUSER_PYTHON} -B -W ignore ${CMAKE_CURRENT_LIST_DIR}/gpu_results_test.py
+                     $<TARGET_FILE:redfuser_ep> ${PROJECT_SOURCE_DIR}/models)
+    set_tests_properties(provider.gpu_results PROPERTIES SKIP_RETURN_CODE 77)
   endif()
   add_test(NAME provider.wheel
            COMMAND ${PROJECT_SOURCE_DIR}/tools/provider_wheel.sh
