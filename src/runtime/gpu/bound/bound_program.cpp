@@ -159,7 +159,11 @@ void BoundProgram::enqueue(const Call& call, const cuda::Stream& stream,
 
 void BoundProgram::enqueue(const Calls& calls, const cuda::Stream& stream,
                            cuda::DevicePointer workspace) {
-  for (const Call& call : calls) enqueue(call, stream, workspace);
+  bool early = false;
+  for (const Call& call : calls) {
+    enqueue(call, stream, workspace, early);
+    early = std::holds_alternative<Launch>(call);
+  }
 }
 
 std::string BoundProgram::name_of(const Call& call) {
@@ -173,7 +177,7 @@ void BoundProgram::enqueue(size_t step, const cuda::Stream& stream, cuda::Device
     try {
       enqueue(call, stream, workspace, early);
       if (then) then(call);
-      early = early && std::holds_alternative<Launch>(call);
+      early = std::holds_alternative<Launch>(call);
     } catch (const InternalError& error) {
       const auto* launch = std::get_if<Launch>(&call);
       throw StepFailure(step, launch != nullptr ? launch->family : "library",

@@ -82,8 +82,8 @@ class BoundProgram {
   StepMemory memory(size_t step, cuda::DevicePointer workspace) const;
 
   // Enqueues the calls of a step, with `then` after each. Throws StepFailure where one is refused.
-  // `early` as above, for the first call, and for others as far as kernels of ours follow each
-  // other.
+  // `early` as above, for the first call; the others may start early where a kernel of ours is
+  // before them.
   using CallVisitor = std::function<void(const Call&)>;
   void enqueue(size_t step, const cuda::Stream& stream, cuda::DevicePointer workspace,
                bool early = false, const CallVisitor& then = nullptr) const;
