@@ -13,10 +13,14 @@ ir::Expr GroupText::first_of(ir::Expr offset) {
   return affine->base;
 }
 
-void GroupText::require(const std::string& buffer, ir::Expr base) {
+void GroupText::note_aligned(const std::string& buffer) {
   if (std::find(aligned_.begin(), aligned_.end(), buffer) == aligned_.end()) {
     aligned_.push_back(buffer);
   }
+}
+
+void GroupText::require(const std::string& buffer, ir::Expr base) {
+  note_aligned(buffer);
   for (ir::Expr unit : offset_units(pool_, base)) units_.push_back(unit);
 }
 
@@ -39,7 +43,39 @@ void GroupText::load_groups() {
   }
 }
 
+// Null where the bodies are no such choices, or where the condition is loaded: both sides' loads
+// would wait for it.
+ir::Expr GroupText::common_condition() const {
+  ir::Expr condition = nullptr;
+  for (const Store& store : stores_) {
+    if (store.body->op != ir::ExprOp::Select) return nullptr;
+    if (condition && store.body->args[0] != condition) return nullptr;
+    condition = store.body->args[0];
+  }
+  bool loaded = condition == nullptr || condition->depends_on(inner_);
+  if (!loaded) visit(condition, [&](ir::Expr e) { loaded |= e->op == ir::ExprOp::Read; });
+  return loaded ? nullptr : condition;
+}
+
+std::string GroupText::side(size_t number) {
+  std::vector<Store> stores = stores_;
+  for (Store& store : stores) store.body = store.body->args[number];
+  GroupText text(emitter_, stores, inner_, width_);
+  text.loaded_ = loaded_;
+  emitter_.open();
+  text.add();
+  for (const std::string& buffer : text.aligned_) note_aligned(buffer);
+  units_.insert(units_.end(), text.units_.begin(), text.units_.end());
+  return emitter_.close();
+}
+
 void GroupText::add() {
+  if (ir::Expr condition = common_condition()) {
+    const std::string chosen = emitter_.emit(condition);
+    const std::string first = side(1), second = side(2);
+    emitter_.line(fmt::format("if ({}) {{\n{}}} else {{\n{}}}", chosen, first, second));
+    return;
+  }
   load_groups();
   std::vector<std::string> results, buffers, starts;
   for (const Store& store : stores_) {

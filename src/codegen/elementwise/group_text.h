@@ -33,7 +33,12 @@ class GroupText {
  private:
   // The offset of point 0, if points are consecutive elements; else null.
   ir::Expr first_of(ir::Expr offset);
+  void note_aligned(const std::string& buffer);
   void require(const std::string& buffer, ir::Expr base);
+  // That of a choice which all bodies are, the same for all points of a group.
+  ir::Expr common_condition() const;
+  // The text where the bodies are the arguments of this number of the choices.
+  std::string side(size_t number);
   void load_groups();
 
   ir::ExprPool& pool_;
