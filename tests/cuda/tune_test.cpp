@@ -105,7 +105,9 @@ std::vector<TuneCase> tune_cases() {
       {"sum_middle", sum, {{"r", 300}, {"n", 20000}}, 1e-4},
       {"product", product("float16", "y = MatMul(x, w)"), {{"r", 300}, {"n", 512}}},
       {"product_map",
-       product("float16", "u = MatMul(x, w) p = MatMul(u, v) t = Tanh(p) y = Mul(t, p)"),
+       product("float16",
+               "c = Constant<value_float = 0.01>() h = CastLike(c, x) u = MatMul(x, w) "
+               "s = Mul(u, h) p = MatMul(s, v) t = Tanh(p) y = Mul(t, p)"),
        {{"r", 1000}, {"n", 256}}},
       {"product_float", product("float", "y = MatMul(x, w)"), {{"r", 300}, {"n", 512}}, 1e-4},
       // Clusters of more blocks than the contracted axis has stages.

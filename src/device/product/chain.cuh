@@ -329,6 +329,10 @@ __device__ __forceinline__ void multiply_chain(int rows, const ChainExchange& ex
   const ChainPlace<Tile> place;
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0);
   const ChainLoads<Tile, Given, Maps...> loads{memory, ring, place};
+  if (threadIdx.x == 0) {
+    ptx_prefetch_map(a);
+    (ptx_prefetch_map(weights), ...);
+  }
   if (threadIdx.x == Tile::kThreads) {
     ring.init(4);  // a stage is one warpgroup's
     ptx_barrier_init_fence();
