@@ -16,6 +16,7 @@ Dims dims_of(const ir::Graph& graph, ir::ValueId value, std::span<const int64_t>
 
 Tensor& place(RunContext& context, ir::ValueId value, Dims dims) {
   const auto index = static_cast<size_t>(value);
+  if (index >= context.values.size()) return context.value(value);
   Tensor& tensor = context.values[index];
   if (!context.targets.empty() && context.targets[index].defined() &&
       context.targets[index].size() == element_count(dims)) {

@@ -27,12 +27,20 @@ struct RunContext {
   int64_t room = INT64_MAX;
   int64_t inner_bytes = 0;
   bool tune = false;  // steps measure their best choices at sizes that are new to them
+  // Values of the step at hand alone, defined, numbered on from those of `values`.
+  std::span<Tensor> inner;
   // By ValueId, the memory that a value is written to, in any sizes, where it is defined. Empty: no
   // value has such memory.
   std::span<const Tensor> targets;
+
+  Tensor& value(int64_t id) {
+    const auto index = static_cast<size_t>(id);
+    return index < values.size() ? values[index] : inner[index - values.size()];
+  }
 };
 
-// Defines a value: its target, if that has as many elements, or memory of its own.
+// Defines a value, unless it is an inner one: its target, if that has as many elements, or memory
+// of its own.
 Tensor& place(RunContext& context, ir::ValueId value, Dims dims);
 
 // A step ready to run for fixed sizes.

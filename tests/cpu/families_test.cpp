@@ -154,6 +154,16 @@ TEST(CpuFamilies, EveryConfigurationComputesTheSame) {
       {"t = Transpose<perm = [1, 0]>(x) z = Exp(t) y = Add(t, z)", {130, 70}, 2},
       {"t = Relu(x) n = Neg(x) e = Exp(x) y = Concat<axis = 0>(t, n, e)", {70, 90}, 3},
       {"p = Constant<value_ints = [3, 1, 2, 70]>() y = Pad<mode = \"edge\">(x, p)", {31, 40}, 3},
+      // In stages: along one axis, along both, with what precedes.
+      {"s = Constant<value_floats = [2.0, 2.0]>() y = Resize<mode = \"linear\">(x, , s)",
+       {31, 40},
+       5},
+      {"s = Constant<value_floats = [3.0, 1.5]>() e = Exp(x) t = Relu(x) a = Add(e, t) "
+       "r = Resize<mode = \"cubic\", coordinate_transformation_mode = \"align_corners\">(a, , s) "
+       "y = Mul(r, r)",
+       {22, 36},
+       6},
+      {"s = Constant<value_floats = [2.5, 1.0]>() e = Exp(x) y = Resize(e, , s)", {20, 33}, 3},
       {"y = ReduceMax<keepdims = 0>(x)", {9, 131}, 1},
       {"a = Constant<value = int64[1] {0}>() y = ReduceSum(x, a)", {300, 70}, 4},
       {"a = Constant<value_int = 1>() y = CumSum(x, a)", {30, 70}, 1},

@@ -294,6 +294,11 @@ INSTANTIATE_TEST_SUITE_P(
         WindowCase{{31, 200}, {3, 7}, {1, 3}, {2, 2}, {1, 2, 3, 6}},
         WindowCase{{3, 40, 60}, {2, 3, 4}, {1, 2, 5}, {1, 1, 2}, {1, 1, 1, 0, 2, 3}},
         WindowCase{{40, 50}, {1, 1}, {2, 4}, {}, {}},
+        // Many small planes at once, with few and with many lines between their results.
+        WindowCase{{4, 4}, {3, 3}, {1, 1}, {}, {1, 1, 1, 1}, 1, 200},
+        WindowCase{{3, 5, 4}, {3, 3, 3}, {2, 2, 1}, {}, {1, 1, 1, 1, 1, 1}, 1, 90},
+        WindowCase{{20, 9}, {19, 2}, {1, 3}, {}, {}, 1, 40},
+        WindowCase{{30, 6}, {4, 2}, {3, 1}, {7, 1}, {5, 1, 5, 0}, 1, 40},
         // Sums in parts.
         WindowCase{{700}, {600}, {2}, {}, {}}, WindowCase{{300, 9}, {270, 2}, {1, 1}, {}, {}}));
 

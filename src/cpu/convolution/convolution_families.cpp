@@ -135,6 +135,8 @@ select::FamilyAnswer offer_columns(StepForm& form) {
                 filters * padded * taps / machine.far_rows_rate +
                 filters * block / machine.sums_rate;
   each += filters * block * c.epilogue_time / wide(c);
+  const double weights = filters * taps * sizeof(float);
+  each += read_time(weights, weights * wide(c) <= near_bytes());
   if (!is_pointwise(c.shape.window)) each += taps * block / machine.columns_rate;
   const double images = static_cast<double>(c.shape.batch * c.shape.groups);
   const TaskTime task{wide(c) * each, 0};

@@ -4,12 +4,19 @@
 #include <new>
 
 #include "base/error.h"
+#include "cpu/machine/this_machine.h"
 
 namespace redfuser::cpu {
 
 double ConvolutionForm::output_bytes() const {
   return static_cast<double>(shape.batch * shape.filters * count_of(shape.window.output)) *
          static_cast<double>(size_of(dtype));
+}
+
+double near_bytes() { return 0.375 * static_cast<double>(this_machine().l2_bytes); }
+
+double read_time(double bytes, bool near) {
+  return bytes / (near ? this_machine().l2_rate : this_machine().memory_rate);
 }
 
 ConvolutionForm convolution_of(const StepForm& form) {

@@ -28,6 +28,12 @@ struct ConvolutionForm {
   double output_bytes() const;
 };
 
+// Elements that a convolution reads many times may take so many bytes to stay in the second level,
+// which sums and results pass through as well.
+double near_bytes();
+// Microseconds to read so many bytes from the second level, or from memory.
+double read_time(double bytes, bool near);
+
 // Of a step whose node is a convolution. UserError if its sizes do not fit together.
 ConvolutionForm convolution_of(const StepForm& form);
 

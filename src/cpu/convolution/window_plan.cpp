@@ -184,13 +184,10 @@ double WindowPlan::task_time() const {
     time += lines * blocks * (taps * each * lanes / machine.window_rate + machine.window_block);
   }
   time += lines * columns * width * (wide / machine.square_rate + form().epilogue_time);
-  // Sums and results pass through the level as well.
-  const double near = 0.375 * static_cast<double>(machine.l2_bytes);
   const double weights = taps * width * bytes;
-  const bool kept = weights * static_cast<double>(parts_) <= near;
-  time += weights / (kept ? machine.l2_rate : machine.memory_rate);
+  time += read_time(weights, weights * static_cast<double>(parts_) <= near_bytes());
   const double read = static_cast<double>(inputs_.read()) * bytes;
-  time += static_cast<double>(most) * read / (read <= near ? machine.l2_rate : machine.memory_rate);
+  time += read_time(static_cast<double>(most) * read, read <= near_bytes());
   if (inputs_.copied()) {
     return time + read / 4 / machine.copy_rate / static_cast<double>(parts_);
   }

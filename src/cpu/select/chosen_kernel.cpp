@@ -40,6 +40,7 @@ void ChosenKernel::run(RunContext& context) const {
   const std::shared_ptr<const Choice> choice = choose(context);
   if (choice->plan->inner_bytes() <= context.room) return choice->plan->run(context);
   StepForm form = form_of(context.symbols, context.pool.size());
+  form.room = context.room;
   for (const Way& way : ways_of(form, nullptr)) {
     if (!way.offer.refusal.empty() || way.inner_bytes > context.room) continue;
     return emit(form, way)->run(context);

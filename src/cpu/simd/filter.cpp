@@ -97,12 +97,29 @@ RF_INLINE void filter_vectors(const ChannelArgs& g, const T* weights, T bias, co
   }
 }
 
+// Of one vector: four taps at once, since each sum waits for the one before.
+template <class T>
+RF_INLINE Vector<T> filter_vector(const ChannelArgs& g, const T* weights, T bias, const T* in) {
+  const auto tap = [&](int64_t t) {
+    return (weights[t] - Vector<T>{}) * load_vector(in + g.offsets[t]);
+  };
+  Vector<T> sum[4] = {Vector<T>{} + bias};
+  int64_t t = 0;
+  for (; t + 4 <= g.taps; t += 4) {
+#pragma GCC unroll 4
+    for (int part = 0; part < 4; ++part) sum[part] += tap(t + part);
+  }
+  for (; t < g.taps; ++t) sum[0] += tap(t);
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
 template <class T>
 using FilterVectorsFn = void (*)(const ChannelArgs&, const T*, T, const T*, int64_t, T*, int64_t);
 
 template <class T, int NV>
 void filter_to(const ChannelArgs& g, const T* weights, T bias, const T* in, int64_t step, T* out,
                int64_t out_step) {
+  if constexpr (NV == 1) return store_vector(out, filter_vector<T>(g, weights, bias, in));
   Vector<T> sum[NV];
   filter_vectors<T, NV>(g, weights, bias, in, step, sum);
 #pragma GCC unroll 8

@@ -4,9 +4,25 @@
 
 namespace redfuser::cpu {
 
+namespace {
+
+// Null for a value of the graph.
+const InnerValue* inner_of(const StepForm& form, ir::ValueId value) {
+  const auto index = static_cast<size_t>(value), first = form.graph.values.size();
+  return index < first ? nullptr : &form.inner[index - first];
+}
+
+}  // namespace
+
 Dims memory_of(const StepForm& form, ir::ValueId value) {
+  if (const InnerValue* inner = inner_of(form, value)) return inner->dims;
   return form.growing != nullptr ? form.growing->memory_of(form.graph, value)
                                  : dims_of(form.graph, value, form.symbols);
+}
+
+DType dtype_of(const StepForm& form, ir::ValueId value) {
+  if (const InnerValue* inner = inner_of(form, value)) return inner->dtype;
+  return form.graph.values[static_cast<size_t>(value)].dtype;
 }
 
 std::vector<int64_t> row_tiles(int64_t rows, int64_t most) {

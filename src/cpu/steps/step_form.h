@@ -24,6 +24,12 @@ class TilePlan : public StepPlan {
   double saved = HUGE_VAL;  // microseconds that several threads save by its estimate
 };
 
+// A value that a step writes and reads again.
+struct InnerValue {
+  Dims dims;
+  DType dtype = DType::Undefined;
+};
+
 struct StepForm {
   const ir::Graph& graph;
   const fuse::StepKind& kind;
@@ -39,6 +45,10 @@ struct StepForm {
   std::map<std::string_view, std::shared_ptr<TilePlan>> made;
   // Of the step's constants, for the plans of all sizes.
   std::shared_ptr<PanelStore> panels = std::make_shared<PanelStore>();
+  // Bytes that values within the step may take.
+  int64_t room = INT64_MAX;
+  // Numbered on from the values of the graph.
+  std::span<const InnerValue> inner = {};
 
   template <typename Plan, typename Make>
   std::shared_ptr<Plan> program_of(std::string_view family, const Make& make) {
@@ -56,6 +66,7 @@ struct StepForm {
 
 // The sizes of a value's memory.
 Dims memory_of(const StepForm& form, ir::ValueId value);
+DType dtype_of(const StepForm& form, ir::ValueId value);
 
 // A way to compute steps of a kind.
 struct Family {

@@ -42,13 +42,12 @@ TileRunner::TileRunner(const TileProgram& program, RunContext& context,
                        std::span<const ir::ValueId> outputs)
     : program_(program), context_(context), machines_(static_cast<size_t>(context.pool.size())) {
   for (int64_t value : program.tensors) {
-    const Tensor& tensor = context.values[static_cast<size_t>(value)];
+    const Tensor& tensor = context.value(value);
     RF_CHECK(tensor.defined(), "a step reads value %{} before it is computed", value);
     tensors_.push_back(static_cast<const char*>(tensor.data()));
   }
   for (ir::ValueId value : outputs) {
-    outputs_.push_back(
-        static_cast<char*>(context.values[static_cast<size_t>(value)].mutable_data()));
+    outputs_.push_back(static_cast<char*>(context.value(value).mutable_data()));
   }
 }
 

@@ -70,7 +70,8 @@ struct ResizedAxis {
   Scale scale;
 };
 
-// The axes that change; nullopt unless every scale is a known quotient of integers.
+// The axes that change, the last one first; nullopt unless every scale is a known quotient of
+// integers.
 std::optional<std::vector<ResizedAxis>> scales_of(const NodeView& view, const Shape& shape) {
   const std::vector<int> axes = resized_axes(view);
   const bool by_sizes = resized_by_sizes(view);
@@ -85,7 +86,7 @@ std::optional<std::vector<ResizedAxis>> scales_of(const NodeView& view, const Sh
     if (scale->above != scale->below) result.push_back({d, *scale});
   }
   std::sort(result.begin(), result.end(),
-            [](const ResizedAxis& a, const ResizedAxis& b) { return a.axis < b.axis; });
+            [](const ResizedAxis& a, const ResizedAxis& b) { return a.axis > b.axis; });
   return result;
 }
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -129,18 +130,15 @@ auto fold_of(BinaryOp op, const Combine& combine) {
 template <typename T, typename Fold, typename Finish>
 void pool_lines(const Pool& pool, const T* x, T* y, T empty, const Fold& fold, const Finish& finish,
                 ThreadPool& threads) {
-  const WindowFold<T, Fold> windows(pool.window, empty, fold);
-  const int64_t in = count_of(pool.window.input), out = count_of(pool.window.output);
-  const int64_t bands = windows.bands();
+  const WindowFold<T, Fold> windows(pool.window, pool.planes, threads.size(), empty, fold);
   std::vector<ScratchArray<T>> buffers(threads.size());
-  threads.parallel_for(pool.planes * bands, [&](int64_t task, int worker) {
+  threads.parallel_for(windows.tasks(), [&](int64_t task, int worker) {
     ScratchArray<T>& buffer = buffers[worker];
     if (!buffer) {
       buffer = scratch<T>(windows.scratch_size());
       windows.prepare(buffer.get());
     }
-    const int64_t plane = task / bands;
-    windows.run(task % bands, x + plane * in, y + plane * out, buffer.get(), finish);
+    windows.run(task, x, y, buffer.get(), finish);
   });
 }
 
@@ -151,13 +149,16 @@ void average_pool(const Pool& pool, const T* x, T* y, bool include_pad, ThreadPo
     Span span = span_of(w, i, output);
     return include_pad ? span.padded : span.count;
   };
-  std::vector<int64_t> columns(w.output[2]);
-  for (int64_t c = 0; c < w.output[2]; ++c) columns[c] = taps(2, c);
-  auto divide = [&](T* line, int64_t d, int64_t h) {
-    int64_t rows = taps(0, d) * taps(1, h);
-    for (int64_t c = 0; c < w.output[2]; ++c) {
-      line[c] /= static_cast<T>(std::max<int64_t>(rows * columns[c], 1));
+  // By axis; a result without taps is divided by 1.
+  std::array<std::vector<T>, 3> counts;
+  for (int i = 0; i < 3; ++i) {
+    for (int64_t at = 0; at < w.output[i]; ++at) {
+      counts[i].push_back(static_cast<T>(std::max<int64_t>(taps(i, at), 1)));
     }
+  }
+  auto divide = [&](T* line, int64_t d, int64_t h) {
+    const T rows = counts[0][d] * counts[1][h];
+    for (int64_t c = 0; c < w.output[2]; ++c) line[c] /= rows * counts[2][c];
   };
   const auto add = fold_of<T>(BinaryOp::Add, [](T sum, T value) { return sum + value; });
   pool_lines<T>(pool, x, y, T(0), add, divide, threads);

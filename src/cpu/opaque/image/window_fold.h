@@ -1,13 +1,8 @@
-// Folds the windows of a plane by an operation, first the taps above each other, then those of a
+// Folds the windows of planes by an operation, first the taps above each other, then those of a
 // line: kernel[0] · kernel[1] + kernel[2] operations for each element instead of their product.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <vector>
-
-#include "cpu/opaque/image/im2col.h"
-#include "cpu/opaque/image/window.h"
+#include "cpu/opaque/image/padded_lines.h"
 
 namespace redfuser::cpu {
 
@@ -21,133 +16,134 @@ struct FoldRows {
   int64_t a_stride, b_stride, rows, cols;
 };
 
-// Fold is a callable on FoldRows<T>. Taps outside of the input are left out. Long windows are
-// folded in parts of kMostTaps, so that the rounding of sums grows with a part and the number of
-// parts.
+// Fold is a callable on FoldRows<T>. Long windows are folded in parts, so that the rounding of sums
+// grows with a part and the number of parts.
 template <typename T, typename Fold>
 class WindowFold {
  public:
-  // `empty` is the result of no taps. UserError for lines beyond the memory limit.
-  WindowFold(const Window& w, T empty, const Fold& fold) : w_(w), empty_(empty), fold_(fold) {
-    phases_ = w.stride[2];
-    const int64_t span = (w.output[2] - 1) * w.stride[2] + (w.kernel[2] - 1) * w.dilation[2] + 1;
-    columns_ = std::max<int64_t>((span + phases_ - 1) / phases_, 1);
-    pitch_ = phases_ * columns_;
-    from_ = std::max<int64_t>(-w.pad_begin[2], 0);
-    at_ = std::min(std::max<int64_t>(w.pad_begin[2], 0), pitch_);
-    width_ = std::max<int64_t>(std::min(w.input[2] - from_, pitch_ - at_), 0);
-    lines_ = std::clamp<int64_t>(kBandElements / pitch_, 1, std::max<int64_t>(w.output[1], 1));
-    require_memory(element_count({4, lines_, pitch_}), sizeof(T));
+  // Of `planes` planes by so many workers. `empty` is the result of no taps, and changes nothing
+  // that it is folded with. UserError for lines beyond the memory limit.
+  WindowFold(const Window& w, int64_t planes, int64_t workers, T empty, const Fold& fold)
+      : w_(w),
+        slices_(planes * w.output[0]),
+        padded_(w, slices_, workers, empty),
+        fold_(fold),
+        columns_(padded_.columns()) {
+    // The lines between the results of two slices are folded as well where they are few.
+    constexpr int64_t kFewElements = 64;
+    const int64_t between = (padded_.height() - padded_.lines()) * padded_.pitch();
+    height_ = between <= kFewElements ? padded_.height() : padded_.lines();
+    size_ = padded_.slices() * height_ * padded_.pitch();
+    require_memory(element_count({4, size_}), sizeof(T));
   }
 
-  // Parts of a plane, each with lines of one depth.
-  int64_t bands() const { return w_.output[0] * ((w_.output[1] + lines_ - 1) / lines_); }
+  // Independent parts of the work.
+  int64_t tasks() const {
+    return (slices_ + padded_.slices() - 1) / padded_.slices() * padded_.bands();
+  }
   // Elements of the scratch memory of `run`, which `prepare` readies once.
-  int64_t scratch_size() const { return 4 * lines_ * pitch_; }
-  void prepare(T* scratch) const { std::fill_n(scratch, scratch_size(), empty_); }
+  int64_t scratch_size() const { return padded_.size() + 4 * size_; }
+  void prepare(T* scratch) const { std::fill_n(scratch, padded_.size(), padded_.empty()); }
 
-  // Writes the band's lines of `out`, the plane's results, and calls finish(line, d, h) for each.
+  // Writes lines of `out`, the results of all planes, and calls finish(line, d, h) for each.
   template <typename Finish>
-  void run(int64_t band, const T* plane, T* out, T* scratch, const Finish& finish) const {
-    const int64_t bands = (w_.output[1] + lines_ - 1) / lines_;
-    const int64_t d = band / bands, h = band % bands * lines_;
-    const int64_t count = std::min(lines_, w_.output[1] - h);
-    const int64_t size = lines_ * pitch_;
-    T *above = scratch, *part = scratch + size, *phases = scratch + 2 * size;
-    fold_above(plane, d, h, count, above + at_, part + at_);
-    if (phases_ > 1) separate(above, count, phases);
-    fold_lines(phases_ > 1 ? phases : above, count, scratch + 3 * size, part);
-    const T* line = scratch + 3 * size;
-    T* to = out + (d * w_.output[1] + h) * w_.output[2];
-    for (int64_t i = 0; i < count; ++i, line += columns_, to += w_.output[2]) {
-      std::copy_n(line, w_.output[2], to);
-      finish(to, d, h + i);
+  void run(int64_t task, const T* planes, T* out, T* scratch, const Finish& finish) const {
+    const int64_t first = task / padded_.bands() * padded_.slices();
+    const int64_t h = task % padded_.bands() * padded_.lines();
+    const SliceBand band{first, std::min(padded_.slices(), slices_ - first), h,
+                         std::min(padded_.lines(), w_.output[1] - h)};
+    T *above = scratch + padded_.size(), *part = above + size_, *phases = part + size_;
+    const int64_t lines = (band.slices - 1) * height_ + band.lines;
+    fold_above(planes, band, scratch, above, part);
+    if (w_.stride[2] > 1) separate(above, lines, phases);
+    const T* line = phases + size_;
+    fold_lines(w_.stride[2] > 1 ? phases : above, lines, phases + size_, part);
+    for (int64_t s = first; s < first + band.slices; ++s, line += height_ * columns_) {
+      T* to = out + (s * w_.output[1] + h) * w_.output[2];
+      for (int64_t i = 0; i < band.lines; ++i, to += w_.output[2]) {
+        std::copy_n(line + i * columns_, w_.output[2], to);
+        finish(to, s % w_.output[0], h + i);
+      }
     }
   }
 
  private:
-  static constexpr int64_t kBandElements = 4096, kMostTaps = 256;
+  static constexpr int64_t kMostTaps = 256;
 
-  // total = ⊕ of `taps` terms of `count` rows; take(i, to, first) makes `to` term i, or folds it
-  // into `to`.
-  template <typename Take>
-  void in_parts(int64_t taps, T* total, T* part, int64_t rows, int64_t cols,
-                const Take& take) const {
-    for (int64_t begin = 0; begin < taps; begin += kMostTaps) {
-      T* to = begin == 0 ? total : part;
-      const int64_t end = std::min(begin + kMostTaps, taps);
-      for (int64_t i = begin; i < end; ++i) take(i, to, i == begin);
-      if (begin > 0) fold_({total, pitch_, total, part, pitch_, pitch_, rows, cols});
+  void fold_above(const T* planes, const SliceBand& band, T* padded, T* above, T* part) const {
+    const int64_t pitch = padded_.pitch(), stride = padded_.height() * pitch;
+    const bool joined = height_ == padded_.height();
+    const int64_t rows = joined ? 1 : band.slices;
+    const int64_t cols = ((joined ? (band.slices - 1) * height_ : 0) + band.lines) * pitch;
+    const int64_t steps = (w_.kernel[1] + padded_.taps() - 1) / padded_.taps();
+    for (int64_t i = 0; i < w_.kernel[0] * steps; ++i) {
+      const int64_t tap = i % steps * padded_.taps();
+      const int64_t taps = std::min(padded_.taps(), w_.kernel[1] - tap);
+      padded_.load(planes, band, i / steps, tap, padded);
+      T* to = i == 0 ? above : part;
+      fold_taps({to, height_ * pitch, nullptr, nullptr, stride, stride, rows, cols}, taps,
+                [&](int64_t t) { return padded + padded_.offset(t); });
+      if (i == 0) continue;
+      const int64_t own = height_ * pitch;
+      fold_({above, own, above, part, own, own, rows, cols});
     }
   }
 
-  void fold_above(const T* plane, int64_t d, int64_t h, int64_t count, T* above, T* part) const {
-    const int64_t step = w_.stride[1];
-    in_parts(w_.kernel[0] * w_.kernel[1], above, part, count, width_,
-             [&](int64_t tap, T* to, bool first) {
-               const int64_t slice =
-                   d * w_.stride[0] + tap / w_.kernel[1] * w_.dilation[0] - w_.pad_begin[0];
-               const int64_t line =
-                   h * step + tap % w_.kernel[1] * w_.dilation[1] - w_.pad_begin[1];
-               // Rows whose tap is inside: 0 <= line + row · step < input.
-               int64_t begin = line < 0 ? (-line + step - 1) / step : 0;
-               int64_t end = line < w_.input[1] ? (w_.input[1] - line + step - 1) / step : 0;
-               const bool outside = slice < 0 || slice >= w_.input[0];
-               begin = outside ? count : std::min(begin, count);
-               end = std::clamp(end, begin, count);
-               const T* from = plane + (slice * w_.input[1] + line) * w_.input[2] + from_;
-               const int64_t stride = step * w_.input[2];
-               if (!first) {
-                 T* rows = to + begin * pitch_;
-                 return fold_({rows, pitch_, rows, from + begin * stride, pitch_, stride,
-                               end - begin, width_});
-               }
-               for (int64_t row = 0; row < count; ++row) {
-                 if (row >= begin && row < end) {
-                   std::copy_n(from + row * stride, width_, to + row * pitch_);
-                 } else {
-                   std::fill_n(to + row * pitch_, width_, empty_);
-                 }
-               }
-             });
+  // f.to = ⊕ of at(t) over `taps` taps.
+  template <typename At>
+  void fold_taps(FoldRows<T> f, int64_t taps, const At& at) const {
+    if (taps == 1) {
+      for (int64_t r = 0; r < f.rows; ++r)
+        std::copy_n(at(0) + r * f.a_stride, f.cols, f.to + r * f.to_stride);
+      return;
+    }
+    f.a = at(0);
+    for (int64_t t = 1; t < taps; ++t) {
+      f.b = at(t);
+      fold_(f);
+      f.a = f.to;
+      f.a_stride = f.to_stride;
+    }
   }
 
   // [line][column · phases + phase] to [phase][line][column], so that the elements of a tap lie
   // side by side.
   void separate(const T* lines, int64_t count, T* to) const {
-    const int64_t all = count * columns_;  // pitch_ is a multiple of phases_: lines join
-    if (phases_ == 2) {
+    const int64_t phases = w_.stride[2], size = size_ / phases;
+    const int64_t all = count * columns_;  // lines join: their length is a multiple of the phases
+    if (phases == 2) {
       for (int64_t c = 0; c < all; ++c) {
         to[c] = lines[2 * c];
-        to[lines_ * columns_ + c] = lines[2 * c + 1];
+        to[size + c] = lines[2 * c + 1];
       }
       return;
     }
-    for (int64_t phase = 0; phase < phases_; ++phase, to += lines_ * columns_) {
-      for (int64_t c = 0; c < all; ++c) to[c] = lines[c * phases_ + phase];
+    for (int64_t phase = 0; phase < phases; ++phase, to += size) {
+      for (int64_t c = 0; c < all; ++c) to[c] = lines[c * phases + phase];
     }
   }
 
   // Of all lines as one: elements behind a line's results are computed and not used.
   void fold_lines(const T* phases, int64_t count, T* to, T* part) const {
     const int64_t all = (count - 1) * columns_ + w_.output[2];
-    in_parts(w_.kernel[2], to, part, 1, all, [&](int64_t tap, T* total, bool first) {
-      const int64_t column = tap * w_.dilation[2];
-      const T* from = phases + column % phases_ * lines_ * columns_ + column / phases_;
-      if (first) {
-        std::copy_n(from, all, total);
-      } else {
-        fold_({total, all, total, from, all, all, 1, all});
-      }
-    });
+    for (int64_t begin = 0; begin < w_.kernel[2]; begin += kMostTaps) {
+      const int64_t taps = std::min(kMostTaps, w_.kernel[2] - begin);
+      T* total = begin == 0 ? to : part;
+      fold_taps({total, all, nullptr, nullptr, all, all, 1, all}, taps, [&](int64_t t) {
+        const int64_t column = (begin + t) * w_.dilation[2];
+        return phases + column % w_.stride[2] * (size_ / w_.stride[2]) + column / w_.stride[2];
+      });
+      if (begin > 0) fold_({to, all, to, part, all, all, 1, all});
+    }
   }
 
   const Window& w_;
-  T empty_;
+  int64_t slices_;
+  PaddedLines<T> padded_;
   Fold fold_;
-  int64_t phases_, columns_, pitch_;  // of a line; elements of each phase; of the line
-  int64_t from_, at_, width_;         // of the input's line: first column, its place, columns
-  int64_t lines_;                     // of a band
+  int64_t columns_;  // of a line with one remainder
+  int64_t height_;   // lines of a slice that are folded
+  int64_t size_;
 };
 
 }  // namespace redfuser::cpu

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cpu/steps/map/map_plan.h"
+#include "cpu/steps/map/map_stages.h"
 #include "cpu/tile/specialize.h"
 
 namespace redfuser::cpu {
@@ -10,6 +10,10 @@ namespace {
 
 constexpr const char* kMap = "map";
 constexpr const char* kSections = "sections";
+constexpr const char* kStages = "stages";
+constexpr int kMostDivisions = 3;
+// Estimates of several programs are less certain than that of one.
+constexpr double kDoubt = 1.1;
 
 const fuse::MapStep& step_of(const StepForm& form) { return std::get<fuse::MapStep>(form.kind); }
 
@@ -20,6 +24,18 @@ void add_sections(const StepForm& form, std::vector<select::Candidate>& candidat
   if (sections.empty()) return;
   const select::Parameters parameters{{kSections, static_cast<int>(sections.size())}};
   candidates.push_back({{kMap, parameters}, SectionedMapPlan(form, sections).time(form.threads)});
+}
+
+void add_stages(const StepForm& form, std::vector<select::Candidate>& candidates) {
+  size_t before = 1;
+  for (int divisions = 1; divisions <= kMostDivisions; ++divisions) {
+    const auto stages = map_stages(form, divisions);
+    if (stages->steps.size() == before) return;
+    before = stages->steps.size();
+    const StagedMapPlan plan(form, *stages);
+    if (plan.inner_bytes() > form.room) return;
+    candidates.push_back({{kMap, {{kStages, divisions}}}, kDoubt * plan.time(form.threads)});
+  }
 }
 
 select::FamilyAnswer offer(StepForm& form) {
@@ -37,7 +53,10 @@ select::FamilyAnswer offer(StepForm& form) {
         {{kMap, {{"rows", static_cast<int>(rows)}, {"columns", static_cast<int>(columns)}}},
          plan->time(form.threads).time});
   }
-  if (form.growing == nullptr) add_sections(form, candidates);
+  if (form.growing == nullptr) {
+    add_sections(form, candidates);
+    add_stages(form, candidates);
+  }
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const auto& a, const auto& b) { return a.time < b.time; });
   return {std::move(candidates), ""};
@@ -46,6 +65,10 @@ select::FamilyAnswer offer(StepForm& form) {
 std::shared_ptr<const StepPlan> emit(StepForm& form, const select::KernelConfig& choice) {
   if (choice.parameters.front().first == kSections) {
     return std::make_shared<SectionedMapPlan>(form, map_sections(step_of(form), form.symbols));
+  }
+  if (choice.parameters.front().first == kStages) {
+    const auto stages = map_stages(form, choice.parameters.front().second);
+    return std::make_shared<StagedMapPlan>(form, *stages);
   }
   auto plan = form.take<MapPlan>(kMap, [&] { return program(form); });
   plan->set_tile({choice.at("rows"), choice.at("columns")});

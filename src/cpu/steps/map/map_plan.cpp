@@ -78,8 +78,8 @@ void MapPlan::build(const StepForm& form, const MapSection* section) {
   }
   for (size_t i = 0; i < bodies.size(); ++i) {
     const ir::ValueId value = outputs_[i];
-    builder.store(static_cast<int>(i), form.graph.values[static_cast<size_t>(value)].dtype,
-                  memory_[i], indices, builder.compile_to_store(bodies[i]), scope_);
+    builder.store(static_cast<int>(i), dtype_of(form, value), memory_[i], indices,
+                  builder.compile_to_store(bodies[i]), scope_);
   }
   merge_chains(program);
 }
