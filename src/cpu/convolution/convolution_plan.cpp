@@ -1,15 +1,27 @@
 #include "cpu/convolution/convolution_plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <new>
 
 #include "base/error.h"
+#include "cpu/machine/this_machine.h"
 
 namespace redfuser::cpu {
 
 double ConvolutionForm::output_bytes() const {
   return static_cast<double>(shape.batch * shape.filters * count_of(shape.window.output)) *
          static_cast<double>(size_of(dtype));
+}
+
+double ConvolutionForm::channel_time() const {
+  const select::CpuMachine& machine = this_machine();
+  const Window& w = shape.window;
+  const auto taps = static_cast<double>(count_of(w.kernel));
+  const auto lines = static_cast<double>(w.output[0] * w.output[1]);
+  const double columns = std::ceil(static_cast<double>(w.output[2]) / 16) * 16;
+  return static_cast<double>(filters()) * taps * lines * columns / machine.filter_rate +
+         static_cast<double>(count_of(w.input)) / machine.copy_rate;
 }
 
 ConvolutionForm convolution_of(const StepForm& form) {

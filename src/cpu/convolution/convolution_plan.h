@@ -26,6 +26,8 @@ struct ConvolutionForm {
   int64_t filters() const { return shape.filters / shape.groups; }  // of a group
   int64_t taps() const { return channels() * count_of(shape.window.kernel); }
   double output_bytes() const;
+  // Microseconds of a group of one channel by filters that slide over its lines, in fp32.
+  double channel_time() const;
 };
 
 // Of a step whose node is a convolution. UserError if its sizes do not fit together.
