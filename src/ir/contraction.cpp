@@ -86,6 +86,27 @@ std::optional<IntegerContraction> as_integer_contraction(Expr reduce) {
   return IntegerContraction{axis, a->read, b->read, a->zero, b->zero};
 }
 
+std::optional<ScaledInteger> as_scaled_integer(Expr e) {
+  ScaledInteger result;
+  while (e->op == ExprOp::Mul && e->dtype == DType::Float32) {
+    const size_t constant = e->args[1]->is_constant() ? 1 : 0;
+    if (!e->args[constant]->is_constant()) return std::nullopt;
+    result.scale *= e->args[constant]->number;
+    e = e->args[1 - constant];
+  }
+  if (e->op != ExprOp::Cast || e->dtype != DType::Float32) return std::nullopt;
+  e = e->args[0];
+  if (e->op == ExprOp::Sub && e->dtype == DType::Int32 && e->args[1]->is_constant()) {
+    result.zero = e->args[1]->integer;
+    e = e->args[0];
+  }
+  while (e->op == ExprOp::Cast && e->dtype == DType::Int32) e = e->args[0];
+  const bool byte = e->dtype == DType::Int8 || e->dtype == DType::UInt8;
+  if (!byte || e->op != ExprOp::Read) return std::nullopt;
+  result.code = e;
+  return result;
+}
+
 std::optional<Contraction> as_contraction(ExprPool& pool, Expr reduce, Operands operands) {
   if (reduce->op != ExprOp::Reduce || reduce->reduction != Reduction::Sum) return std::nullopt;
   if (!is_float(reduce->dtype)) return std::nullopt;

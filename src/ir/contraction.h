@@ -22,6 +22,13 @@ struct IntegerContraction {
   Expr a_zero = nullptr, b_zero = nullptr;  // int32 and free of e; null for 0
 };
 
+// (code − zero) · scale in fp32: code is a Read of 8-bit integers.
+struct ScaledInteger {
+  Expr code = nullptr;
+  int64_t zero = 0;
+  double scale = 1;
+};
+
 // Which Reads are operands of a contraction. 8-bit floats are cast to floats, without rounding.
 enum class Operands { Floats, FloatsAndCodes };
 
@@ -31,6 +38,9 @@ std::optional<Contraction> as_contraction(ExprPool& pool, Expr reduce,
 
 // Recognises a Reduce Sum of int32 products of two differences; nullopt otherwise.
 std::optional<IntegerContraction> as_integer_contraction(Expr reduce);
+
+// Recognises products of a difference of integers and constants; nullopt otherwise.
+std::optional<ScaledInteger> as_scaled_integer(Expr e);
 
 // The contraction as an expression in that canonical order.
 Expr rebuilt(ExprPool& pool, const Contraction& contraction, DType dtype);

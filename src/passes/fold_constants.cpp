@@ -12,6 +12,7 @@
 #include "ops/infer.h"
 #include "ops/lowering.h"
 #include "ops/op_def.h"
+#include "ops/registry.h"
 #include "ops/reindex.h"
 #include "passes/code_products.h"
 #include "passes/passes.h"
@@ -61,7 +62,7 @@ class ConstantFolder {
   void find_codes() {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       const ir::Node& node = graph_.nodes[n];
-      if (node.def == nullptr || node.def->lower == nullptr || folded_[n]) continue;
+      if (node.def == nullptr || folded_[n]) continue;
       for (const ir::ValueId input : node.inputs) {
         if (input == ir::kAbsent || graph_.values[input].codes || !codes_.knows(input)) continue;
         if (!sums_or_reorders(node)) continue;
@@ -73,6 +74,7 @@ class ConstantFolder {
 
   // Whether the node may be a product, or turns a matrix for one.
   bool sums_or_reorders(const ir::Node& node) const {
+    if (node.def->lower == nullptr) return ops::has_channel_weights(node);
     const ir::ValueId output = present_output(node);
     ops::Lowering lowering(graph_, [output](ir::ValueId value) { return value == output; });
     ir::Expr body = lowering.element(output, ops::output_axes(graph_, output));

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <optional>
 
-#include "ir/evaluate.h"
+#include "ir/channel_affine.h"
 #include "ops/graph_editor.h"
 #include "ops/lowering.h"
 #include "ops/op_def.h"
@@ -15,11 +15,7 @@
 namespace redfuser::passes {
 namespace {
 
-// scale · value + shift, for each channel.
-struct Affine {
-  std::vector<double> scale, shift;
-  bool constant = true;  // every scale is 0
-};
+using Affine = ir::ChannelAffine;
 
 class ScaleFolder {
  public:
@@ -106,90 +102,14 @@ class ScaleFolder {
     if (result.shape != value_of(value).shape || result.dtype != value_of(value).dtype) {
       return std::nullopt;
     }
-    axes_ = ops::shared_index(graph_, reader.outputs[0]);
+    const std::vector<ir::Expr> axes = ops::shared_index(graph_, reader.outputs[0]);
     ops::Lowering lowering(graph_, [&](ir::ValueId v) { return v == reader.outputs[0]; });
-    const auto affine = affine_of(lowering.element(reader.outputs[0], axes_), value);
-    return affine && !affine->constant ? affine : std::nullopt;
-  }
-
-  std::optional<Affine> affine_of(ir::Expr e, ir::ValueId value) {
-    if (e->dtype != value_of(value).dtype) return std::nullopt;
-    bool reads = false;
-    visit(e,
-          [&](ir::Expr part) { reads |= part->op == ir::ExprOp::Read && part->integer == value; });
-    if (!reads) return constant_of(e);
-    if (e->op == ir::ExprOp::Read && e->args == axes_) return Affine{all(1), all(0), false};
-    if (e->args.size() != 2) return std::nullopt;
-    const auto a = affine_of(e->args[0], value);
-    if (!a) return std::nullopt;
-    const auto b = affine_of(e->args[1], value);
-    return b ? combined(e->op, *a, *b) : std::nullopt;
-  }
-
-  static std::optional<Affine> combined(ir::ExprOp op, const Affine& a, const Affine& b) {
-    Affine result = a;
-    result.constant = a.constant && b.constant;
-    for (size_t c = 0; c < a.scale.size(); ++c) {
-      switch (op) {
-        case ir::ExprOp::Add:
-        case ir::ExprOp::Sub: {
-          const double sign = op == ir::ExprOp::Add ? 1 : -1;
-          result.scale[c] += sign * b.scale[c];
-          result.shift[c] += sign * b.shift[c];
-          break;
-        }
-        case ir::ExprOp::Mul: {
-          if (!a.constant && !b.constant) return std::nullopt;
-          const Affine &x = a.constant ? b : a, &k = a.constant ? a : b;
-          result.scale[c] = x.scale[c] * k.shift[c];
-          result.shift[c] = x.shift[c] * k.shift[c];
-          break;
-        }
-        case ir::ExprOp::Div:
-          if (!b.constant) return std::nullopt;
-          result.scale[c] /= b.shift[c];
-          result.shift[c] /= b.shift[c];
-          break;
-        default:
-          return std::nullopt;
-      }
-    }
-    return result;
-  }
-
-  // A function of constants, at each channel.
-  std::optional<Affine> constant_of(ir::Expr e) {
-    bool known = e->bound_level == 0;
-    visit(e, [&](ir::Expr part) {
-      if (part->op == ir::ExprOp::Read) known &= is_number(part);
-      known &= part->op != ir::ExprOp::Axis || part == axes_[1];
-      known &= part->op != ir::ExprOp::Symbol && part->op != ir::ExprOp::Leaf;
+    const ir::ChannelAffineForms forms(graph_, axes[1], channels_, [&](ir::Expr e) {
+      return e->op == ir::ExprOp::Read && e->integer == value && e->args == axes;
     });
-    if (!known) return std::nullopt;
-    Affine result{all(0), all(0)};
-    for (size_t c = 0; c < result.shift.size(); ++c) {
-      result.shift[c] = evaluate(e, [&](ir::Expr leaf) {
-        if (leaf->op == ir::ExprOp::Axis) return static_cast<double>(c);
-        const Tensor& tensor = value_of(static_cast<ir::ValueId>(leaf->integer)).constant;
-        return number_at(tensor, tensor.size() == 1 ? 0 : static_cast<int64_t>(c));
-      });
-    }
-    return result;
-  }
-
-  // A constant of one element, or of one for each channel.
-  bool is_number(ir::Expr read) {
-    if (read->integer < 0) return false;
-    const ir::Value& value = value_of(static_cast<ir::ValueId>(read->integer));
-    if (!value.is_constant()) return false;
-    if (value.dtype != DType::Float32 && value.dtype != DType::Float64) return false;
-    int64_t size = 1;
-    for (const ir::Expr at : read->args) {
-      if (at->is_constant(0)) continue;
-      if (at != axes_[1] || size > 1) return false;
-      size = channels_;
-    }
-    return value.constant.size() == size;
+    const ir::Expr body = lowering.element(reader.outputs[0], axes);
+    const auto affine = forms.of(body);
+    return affine && !affine->constant ? affine : std::nullopt;
   }
 
   static double number_at(const Tensor& tensor, int64_t i) {
@@ -233,8 +153,7 @@ class ScaleFolder {
   ir::Graph& graph_;
   const std::vector<std::vector<ir::NodeId>> consumers_;
   std::vector<char> is_output_, dead_;
-  int64_t channels_ = 0;        // of the node at hand
-  std::vector<ir::Expr> axes_;  // of its output
+  int64_t channels_ = 0;  // of the node at hand
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "passes/integers/integer_contractions.h"
 #include "passes/passes.h"
 #include "passes/weights/store_codes.h"
 
@@ -24,8 +25,12 @@ constexpr Pass kOptimize[] = {
     {"eliminate_common", eliminate_common},     {"eliminate_dead", eliminate_dead},
 };
 constexpr Pass kExecution[] = {
-    {"fold_scales", fold_scales},       {"recover_index_expressions", recover_index_expressions},
-    {"merge_products", merge_products}, {"align_codes", align_codes},
+    {"integer_contractions", integer_contractions},
+    {"eliminate_dead", eliminate_dead},
+    {"fold_scales", fold_scales},
+    {"recover_index_expressions", recover_index_expressions},
+    {"merge_products", merge_products},
+    {"align_codes", align_codes},
     {"store_codes", store_codes},
 };
 

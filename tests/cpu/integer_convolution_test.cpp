@@ -23,6 +23,11 @@ constexpr const char* kFollowing[] = {
     "a = Add(c, r) b = Sub(a, s) y = Cast<to = 3>(b)",
     "a = Max(c, s) y = Cast<to = 2>(a)",
     "z = Sub(r, c) g = Greater(z, s) y = Where(g, c, r)",
+    "f = Cast<to = 1>(c) h = Constant<value_float = 0.0078125>() m = Mul(f, h) "
+    "k = Constant<value_float = 3.5>() a = Add(m, k) u = Constant<value_float = 4.0>() "
+    "o = Constant<value = uint8 {3}>() y = QuantizeLinear(a, u, o)",
+    "f = Cast<to = 1>(c) u = Constant<value_float = 32.0>() o = Constant<value = int8 {-7}>() "
+    "y = QuantizeLinear(f, u, o)",
 };
 
 class Draw {
@@ -87,7 +92,8 @@ Drawn draw(uint32_t seed) {
   };
   const auto following =
       static_cast<size_t>(d.number(0, static_cast<int64_t>(std::size(kFollowing)) - 1));
-  constexpr const char* kResults[] = {"int32", "float", "int32", "int8", "uint8", "int32"};
+  constexpr const char* kResults[] = {"int32", "float", "int32", "int8",
+                                      "uint8", "int32", "uint8", "int8"};
   const Dims one, each{groups * filters};
   const int64_t zeros = d.number(0, 3);  // none, x's, both, and one for each filter
   Drawn drawn;
@@ -155,6 +161,28 @@ TEST(IntegerConvolution, OfRandomSizesIsExact) {
         std::memcmp(y.data(), wanted.data(), static_cast<size_t>(y.size()) * size_of(y.dtype())),
         0);
   }
+}
+
+// Scales, a bias and the next quantisation of each filter.
+TEST(IntegerConvolution, IsQuantisedFilterByFilter) {
+  const Model model = Model::parse(
+      "<ir_version: 9, opset_import: [\"\" : 20]> g (uint8[2, 4, 9, 37] x, int8[3, 4, 3, 3] w, "
+      "uint8 z) => (uint8[2, 3, 9, 37] y) { c = ConvInteger<pads = [1, 1, 1, 1]>(x, w, z) "
+      "f = Cast<to = 1>(c) s = Constant<value = float[3, 1, 1] {0.5, 0.25, 0.0625}>() "
+      "m = Mul(f, s) b = Constant<value = float[3, 1, 1] {100.25, -3.5, 0}>() a = Add(m, b) "
+      "q = Constant<value_float = 16.0>() o = Constant<value = uint8 {128}>() "
+      "y = QuantizeLinear(a, q, o) }");
+  Draw d(5);
+  const NamedTensors inputs{{"x", d.bytes(DType::UInt8, {2, 4, 9, 37})},
+                            {"w", d.bytes(DType::Int8, {3, 4, 3, 3})},
+                            {"z", d.bytes(DType::UInt8, {})}};
+  CompileOptions unfused;
+  unfused.fuse = false;
+  Session session(compile(model), {.device = "cpu", .threads = 2});
+  Session exact(compile(model, unfused), {.device = "reference"});
+  const Tensor y = session.run(inputs).at("y"), wanted = exact.run(inputs).at("y");
+  ASSERT_EQ(y.dims(), wanted.dims());
+  EXPECT_EQ(std::memcmp(y.data(), wanted.data(), static_cast<size_t>(y.size())), 0);
 }
 
 }  // namespace

@@ -87,8 +87,13 @@ SumsTarget::Place EpilogueSums::place(int worker, const Block& block) {
     const int64_t at = row * epilogue_.positions_ + block.position;
     return {output_ + at * epilogue_.width_, epilogue_.positions_};
   }
-  prepare(worker, block.filters * block.positions * epilogue_.width_);
-  return {workers_[static_cast<size_t>(worker)].sums, block.positions};
+  return wide_place(worker, block, block.positions);
+}
+
+SumsTarget::Place EpilogueSums::wide_place(int worker, const Block& block, int64_t stride) {
+  if (epilogue_.in_place_) return {nullptr, 0};
+  prepare(worker, block.filters * stride * epilogue_.width_);
+  return {workers_[static_cast<size_t>(worker)].sums, stride};
 }
 
 void EpilogueSums::done(int worker, const Block& block, const Place& place) {

@@ -44,6 +44,7 @@ class EpilogueSums final : public SumsTarget {
 
   int64_t near_sums() const override { return 1 << 14; }
   Place place(int worker, const Block& block) override;
+  Place wide_place(int worker, const Block& block, int64_t stride) override;
   void done(int worker, const Block& block, const Place& place) override;
 
  private:

@@ -154,17 +154,8 @@ select::FamilyAnswer offer_channels(StepForm& form) {
   const ConvolutionForm c = convolution_of(form);
   if (c.shape.groups != c.shape.channels) return {{}, "a group has several channels"};
   if (c.empty()) return {{}, "the result is empty"};
-  const select::CpuMachine& machine = this_machine();
-  const Window& w = c.shape.window;
-  const auto taps = static_cast<double>(count_of(w.kernel));
-  const auto filters = static_cast<double>(c.filters());
-  const double lines = static_cast<double>(w.output[0] * w.output[1]);
-  const double columns = std::ceil(static_cast<double>(w.output[2]) / 16) * 16;
-  const double copied = static_cast<double>(count_of(w.input));
-  const TaskTime task{wide(c) * (filters * taps * lines * columns / machine.filter_rate +
-                                 copied / machine.copy_rate) +
-                          filters * lines * static_cast<double>(w.output[2]) * c.epilogue_time,
-                      0};
+  const auto sums = static_cast<double>(c.filters() * count_of(c.shape.window.output));
+  const TaskTime task{wide(c) * c.channel_time() + sums * c.epilogue_time, 0};
   const double images = static_cast<double>(c.shape.batch * c.shape.groups);
   return {{{{kChannels, {}}, step_time(task, images, form.threads, c.output_bytes()).time}}, ""};
 }

@@ -26,6 +26,8 @@ struct ConvolutionForm {
   int64_t filters() const { return shape.filters / shape.groups; }  // of a group
   int64_t taps() const { return channels() * count_of(shape.window.kernel); }
   double output_bytes() const;
+  // Microseconds of a group of one channel by filters that slide over its lines, in fp32.
+  double channel_time() const;
 };
 
 // Elements that a convolution reads many times may take so many bytes to stay in the second level,

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "cpu/convolution/convolution_plan.h"
+#include "cpu/convolution/quantized_epilogue.h"
 #include "cpu/estimate/program_time.h"
 #include "cpu/opaque/image/integers/integer_products.h"
 #include "cpu/steps/step_kernel.h"
@@ -14,22 +15,54 @@ namespace {
 constexpr const char* kIntegers = "integers";
 constexpr int64_t kFilters = 48, kPositions = 1024;  // of a tile of the epilogue
 
+const fuse::OpaqueStep::Epilogue& epilogue_of(const StepForm& form) {
+  return *std::get<fuse::OpaqueStep>(form.kind).epilogue;
+}
+
+// Where the sums go.
+class Epilogue {
+ public:
+  Epilogue(const StepForm& form, const ConvolutionForm& convolution)
+      : value_(epilogue_of(form).value),
+        shape_(convolution.shape),
+        rows_(quantized_rows(form.graph, epilogue_of(form))) {
+    if (rows_) return;
+    program_ = std::make_unique<ConvolutionEpilogue>(
+        form, convolution.dtype, std::clamp<int64_t>(shape_.filters, 1, kFilters),
+        std::clamp<int64_t>(positions(), 1, kPositions));
+  }
+
+  ir::ValueId value() const { return value_; }
+  // Of a run whose output is allocated.
+  std::unique_ptr<SumsTarget> sums(RunContext& context) const {
+    if (program_) return std::make_unique<EpilogueSums>(*program_, context);
+    return std::make_unique<QuantizedSums>(
+        context.values[static_cast<size_t>(value_)].mutable_data(), shape_.filters, positions(),
+        *rows_, context.pool.size());
+  }
+
+ private:
+  int64_t positions() const { return count_of(shape_.window.output); }
+
+  ir::ValueId value_;
+  ConvShape shape_;
+  std::optional<QuantizedRows> rows_;
+  std::unique_ptr<const ConvolutionEpilogue> program_;
+};
+
 class IntegerConvolutionPlan final : public StepPlan {
  public:
   explicit IntegerConvolutionPlan(const StepForm& form)
-      : form_(convolution_of(form)),
-        store_(form.panels),
-        epilogue_(form, form_.dtype, std::clamp<int64_t>(form_.shape.filters, 1, kFilters),
-                  std::clamp<int64_t>(count_of(form_.shape.window.output), 1, kPositions)) {}
+      : form_(convolution_of(form)), store_(form.panels), epilogue_(form, form_) {}
 
   void run(RunContext& context) const override {
     const ir::Node& node = context.graph.nodes[static_cast<size_t>(form_.node)];
     const OpaqueCall call(context, node, store_->prepared());
     allocate(context, epilogue_.value());
-    EpilogueSums sums(epilogue_, context);
+    const std::unique_ptr<SumsTarget> sums = epilogue_.sums(context);
     if (form_.empty()) return;
     try {
-      convolve_bytes(call, form_.shape, 0, 2, 1, 3, sums);
+      convolve_bytes(call, form_.shape, 0, 2, 1, 3, *sums);
     } catch (const std::bad_alloc&) {
       call.fail("out of memory");
     }
@@ -38,7 +71,7 @@ class IntegerConvolutionPlan final : public StepPlan {
  private:
   const ConvolutionForm form_;
   const std::shared_ptr<PanelStore> store_;
-  const ConvolutionEpilogue epilogue_;
+  const Epilogue epilogue_;
 };
 
 select::FamilyAnswer offer_integers(StepForm& form) {
@@ -47,8 +80,14 @@ select::FamilyAnswer offer_integers(StepForm& form) {
   const select::CpuMachine& machine = this_machine();
   const auto positions = static_cast<double>(count_of(c.shape.window.output));
   const auto taps = static_cast<double>(c.taps()), filters = static_cast<double>(c.filters());
-  const double each = positions * taps * (filters / machine.dot_rate + 1 / machine.pack_rate) +
-                      positions * filters * (c.epilogue_time + 1 / machine.convert_rate);
+  const bool by_channels = c.shape.groups == c.shape.channels;
+  const double sums = by_channels
+                          ? c.channel_time()
+                          : positions * taps * (filters / machine.dot_rate + 1 / machine.pack_rate);
+  // Rounding to bytes takes as long as two conversions.
+  const double after =
+      quantized_rows(form.graph, epilogue_of(form)) ? 2 / machine.convert_rate : c.epilogue_time;
+  const double each = sums + positions * filters * (after + 1 / machine.convert_rate);
   const auto images = static_cast<double>(c.shape.batch * c.shape.groups);
   return {{{{kIntegers, {}},
             step_time(TaskTime{each, 0}, images, form.threads, c.output_bytes()).time}},

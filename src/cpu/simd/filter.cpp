@@ -1,3 +1,5 @@
+#include <type_traits>
+
 #include "cpu/simd/gemm_pack.h"
 #include "cpu/simd/isa.h"
 
@@ -40,16 +42,23 @@ void split_line(const T* from, int64_t count, T* even, T* odd) {
   for (; i < count; ++i) (i % 2 == 0 ? even : odd)[i / 2] = from[i];
 }
 
+// to[i] = from[i] − zero, of bytes.
+template <class T, class In>
+RF_INLINE void convert_line(const In* from, int64_t count, T zero, T* to) {
+  RF_INDEPENDENT
+  for (int64_t i = 0; i < count; ++i) to[i] = static_cast<T>(static_cast<int32_t>(from[i])) - zero;
+}
+
 // Calls line(from, to) for the input's lines that the padded channel has, with their places there:
 // of the first phase of their columns, without padding.
-template <class T, class Line>
+template <class T, class In, class Line>
 RF_INLINE void for_each_line(const ChannelArgs& g, const Line& line) {
   const int64_t height = g.stride[1], phases = height * g.stride[2];
   const int64_t slices = g.input[0] < g.depth - g.pad[0] ? g.input[0] : g.depth - g.pad[0];
-  const T* from = static_cast<const T*>(g.in);
+  const In* from = static_cast<const In*>(g.in);
   for (int64_t d = 0; d < slices; ++d) {
     T* slice = static_cast<T*>(g.padded) + (d + g.pad[0]) * phases * g.plane;
-    const T* in = from + d * g.input[1] * g.input[2];
+    const In* in = from + d * g.input[1] * g.input[2];
     int64_t row = g.pad[1] / height, part = g.pad[1] % height;
     for (int64_t h = 0; h < g.input[1] && row < g.rows; ++h, in += g.input[2]) {
       line(in, slice + part * g.stride[2] * g.plane + row * g.pitch);
@@ -59,28 +68,45 @@ RF_INLINE void for_each_line(const ChannelArgs& g, const Line& line) {
 }
 
 // Copies the input into the padded channel, each phase of the strides by itself.
-template <class T>
+template <class T, class In>
 void fill_channel(const ChannelArgs& g) {
+  constexpr bool kBytes = !std::is_same_v<T, In>;
+  const T zero = kBytes ? static_cast<T>(g.zero) : T{};
   const int64_t width = g.stride[2], left = g.pad[2], room = width * g.pitch - left;
   const int64_t count = g.input[2] < room ? g.input[2] : room;
   if (width == 1) {
-    const T* end = static_cast<const T*>(g.in) + g.input[0] * g.input[1] * g.input[2];
-    return for_each_line<T>(
-        g, [&](const T* from, T* to) { copy_line<T>(from, count, end - from, to + left); });
+    const In* end = static_cast<const In*>(g.in) + g.input[0] * g.input[1] * g.input[2];
+    return for_each_line<T, In>(g, [&](const In* from, T* to) {
+      if constexpr (kBytes)
+        return convert_line(from, count, zero, to + left);
+      else
+        return copy_line<T>(from, count, end - from, to + left);
+    });
   }
+  const auto as_numbers = [&](const In* from) {
+    if constexpr (kBytes) {
+      T* line = static_cast<T*>(g.line);
+      convert_line(from, count, zero, line);
+      return static_cast<const T*>(line);
+    } else {
+      return from;
+    }
+  };
   if (width == 2) {
     const int64_t even = left % 2 * g.plane + left / 2;
     const int64_t odd = (left + 1) % 2 * g.plane + (left + 1) / 2;
-    return for_each_line<T>(
-        g, [&](const T* from, T* to) { split_line(from, count, to + even, to + odd); });
-  }
-  for (int64_t phase = 0; phase < width; ++phase) {
-    const int64_t first = left > phase ? (left - phase + width - 1) / width : 0;
-    const int64_t at = first * width + phase - left, to_phase = phase * g.plane + first;
-    for_each_line<T>(g, [&](const T* from, T* to) {
-      for (int64_t i = at, c = to_phase; i < count; i += width, ++c) to[c] = from[i];
+    return for_each_line<T, In>(g, [&](const In* from, T* to) {
+      split_line(as_numbers(from), count, to + even, to + odd);
     });
   }
+  for_each_line<T, In>(g, [&](const In* from, T* to) {
+    const T* numbers = as_numbers(from);
+    for (int64_t phase = 0; phase < width; ++phase) {
+      const int64_t first = left > phase ? (left - phase + width - 1) / width : 0;
+      T* at = to + phase * g.plane + first;
+      for (int64_t i = first * width + phase - left; i < count; i += width) *at++ = numbers[i];
+    }
+  });
 }
 
 // The sums of NV vectors `step` apart.
@@ -195,9 +221,9 @@ struct ChannelFilter {
   }
 };
 
-template <class T>
+template <class T, class In>
 void filter_channel(const ChannelArgs& g) {
-  fill_channel<T>(g);
+  fill_channel<T, In>(g);
   const int64_t slice = g.stride[1] * g.stride[2] * g.plane * g.stride[0];
   T* out = static_cast<T*>(g.out);
   for (int64_t f = 0; f < g.filters; ++f) {
@@ -212,8 +238,10 @@ void filter_channel(const ChannelArgs& g) {
 }  // namespace
 
 void add_filter(KernelTable& table) {
-  table.filter_f32 = filter_channel<float>;
-  table.filter_f64 = filter_channel<double>;
+  table.filter_f32 = filter_channel<float, float>;
+  table.filter_f64 = filter_channel<double, double>;
+  table.filter_u8 = filter_channel<float, uint8_t>;
+  table.filter_i8 = filter_channel<float, int8_t>;
 }
 
 }  // namespace redfuser::cpu::RF_ISA

@@ -126,7 +126,7 @@ using PackFn = void (*)(const MatrixView& b, int64_t k, int64_t n, void* out);
 // one depth. The input is copied into `padded` first: its element (d, h, c), with `pad` added, to
 // [d][h mod stride[1]][c mod stride[2]][h / stride[1]][c / stride[2]], where a plane has `rows` of
 // `pitch` elements and kFilterSlack more. Elements of `padded` outside of the input must be 0, and
-// are 0 again afterwards.
+// are 0 again afterwards. Of bytes the input becomes floats less `zero`.
 struct ChannelArgs {
   int64_t input[3], output[3], stride[3], pad[3];  // depth, lines, columns
   int64_t depth = 1, rows = 0, pitch = 0, plane = 0;
@@ -138,6 +138,8 @@ struct ChannelArgs {
   void* padded = nullptr;
   void* sums = nullptr;  // scratch memory of rows · pitch + kFilterSlack elements
   void* out = nullptr;
+  float zero = 0;        // of bytes
+  void* line = nullptr;  // of bytes: scratch memory of a line of the input, as floats
 };
 inline constexpr int64_t kFilterSlack = 32;
 using FilterFn = void (*)(const ChannelArgs& args);
@@ -194,6 +196,7 @@ struct KernelTable {
   const RecurrentKernels *recurrent_f32, *recurrent_f64;
   const FourierKernels *fourier, *fourier_single;  // of several signals, and of one
   FilterFn filter_f32, filter_f64;
+  FilterFn filter_u8, filter_i8;  // of bytes, with weights and sums of float32
   WindowFn window_f32, window_f64;
   int64_t window_lanes_f32;  // float32 elements of a vector; of float64 there are half as many
   // Those that this machine runs, the best first; the last of them needs no extension.

@@ -17,8 +17,9 @@ namespace {
 
 // Of an origin; longer chains of constants start anew.
 constexpr uint32_t kMostDepth = 100;
-// Smaller matrices gain nothing.
+// Smaller matrices gain nothing; filters of any size may be operands of integer products.
 constexpr int64_t kMinElements = 1 << 12;
+int64_t least_elements(size_t rank) { return rank > 2 ? 1 : kMinElements; }
 // Blocks that kernels take, beside one of the whole depth.
 constexpr int64_t kBlocks[] = {256, 128, 64, 32, 16};
 
@@ -29,7 +30,9 @@ bool is_integral(ir::Expr e) { return is_integer(e->dtype); }
 void CodeFinder::note(ir::ValueId value, const std::vector<ir::Expr>& axes, ir::Expr body) {
   if (body->bound_level > 0) return;
   ir::Expr whole = traced(body);
-  if (!has_integers(whole) || ir::expr_extent(whole).depth > kMostDepth) return;
+  if (!has_integers(whole, least_elements(axes.size())) ||
+      ir::expr_extent(whole).depth > kMostDepth)
+    return;
   origins_[value] = {axes, whole};
   visit(whole, [&](ir::Expr e) {
     if (e->op == ir::ExprOp::Read) read_.insert(static_cast<ir::ValueId>(e->integer));
@@ -50,12 +53,12 @@ ir::Expr CodeFinder::traced(ir::Expr body) const {
   });
 }
 
-bool CodeFinder::has_integers(ir::Expr body) const {
+bool CodeFinder::has_integers(ir::Expr body, int64_t least) const {
   bool found = false;
   visit(body, [&](ir::Expr e) {
     if (e->op != ir::ExprOp::Read || !is_integral(e)) return;
     const ir::Value& value = graph_.values[static_cast<size_t>(e->integer)];
-    found |= value.is_constant() && 2 * value.constant.size() >= kMinElements;
+    found |= value.is_constant() && 2 * value.constant.size() >= least;
   });
   return found;
 }
@@ -110,8 +113,24 @@ bool CodeFinder::alike_in_blocks(ir::Expr e, ir::Expr axis, int64_t block) const
   return !pool.substitute(e, {{axis, inside}})->depends_on(r);
 }
 
+bool CodeFinder::set_filters(ir::WeightCodes& codes, const Origin& origin,
+                             const Parts& parts) const {
+  codes.depth_axis = 1;
+  codes.lines = origin.axes[0]->extent()->integer;
+  codes.depth = 1;
+  for (size_t i = 1; i < origin.axes.size(); ++i) {
+    for (ir::Expr e : {parts.scale, parts.zero}) {
+      if (e != nullptr && e->depends_on(origin.axes[i])) return false;
+    }
+    codes.depth *= origin.axes[i]->extent()->integer;
+  }
+  codes.block = codes.depth;
+  return codes.lines * codes.depth > 0;
+}
+
 bool CodeFinder::set_blocks(ir::WeightCodes& codes, const Origin& origin,
                             const Parts& parts) const {
+  if (origin.axes.size() > 2) return set_filters(codes, origin, parts);
   const auto fits = [&](size_t axis, int64_t block) {
     ir::Expr depth = origin.axes[axis];
     return alike_in_blocks(parts.scale, depth, block) && alike_in_blocks(parts.zero, depth, block);
@@ -159,7 +178,8 @@ std::shared_ptr<const ir::WeightCodes> CodeFinder::find(ir::ValueId id, ThreadPo
   const ir::Value value = graph_.values[static_cast<size_t>(id)];  // evaluation adds values
   if (found == origins_.end() || !is_float(value.dtype) || size_of(value.dtype) > 4) return nullptr;
   const Origin& origin = found->second;
-  if (origin.axes.size() != 2 || value.constant.size() < kMinElements) return nullptr;
+  const size_t rank = origin.axes.size();
+  if (rank < 2 || value.constant.size() < least_elements(rank)) return nullptr;
   // A product in fp32 may be rounded once more, to the value's type.
   ir::Expr body = origin.body;
   const bool cast = body->op == ir::ExprOp::Cast && body->args[0]->dtype == DType::Float32;
@@ -181,7 +201,9 @@ std::shared_ptr<const ir::WeightCodes> CodeFinder::find(ir::ValueId id, ThreadPo
     ir::Expr number = e ? e : pool.number(otherwise, DType::Float32);
     return evaluated({line, block}, at(number, DType::Float32, start), threads);
   };
-  const Tensor integers = evaluated({line, depth}, at(parts->code, DType::Int32, depth), threads);
+  const Tensor integers =
+      rank > 2 ? evaluated(origin.axes, pool.cast(DType::Int32, parts->code), threads)
+               : evaluated({line, depth}, at(parts->code, DType::Int32, depth), threads);
   const bool complete = set_codes(*codes, integers, per_block(parts->zero, 0)) &&
                         set_scales(*codes, per_block(parts->scale, 1), value.dtype) &&
                         gives(*codes, value.constant, threads);

@@ -157,7 +157,9 @@ bool store_codes(ir::Graph& graph) {
   std::vector<ir::ValueId> found;
   for (size_t i = 0; i < graph.values.size(); ++i) {
     const ir::Value& value = graph.values[i];
-    if (value.codes && !is_stored(*value.codes)) found.push_back(static_cast<ir::ValueId>(i));
+    const bool matrix = value.shape.size() == 2;
+    if (matrix && value.codes && !is_stored(*value.codes))
+      found.push_back(static_cast<ir::ValueId>(i));
   }
   for (const ir::ValueId id : found) store(graph, id);
   return !found.empty();

@@ -10,6 +10,10 @@ template <typename T>
 void convolve_depthwise(const ConvShape& shape, const T* x, const T* w, const T* bias,
                         SumsTarget& sums, ThreadPool& pool);
 
+// The same of bytes, int8 or uint8, less a zero point: sums of float32.
+void convolve_depthwise_bytes(const ConvShape& shape, const Tensor& x, int64_t zero, const float* w,
+                              SumsTarget& sums, ThreadPool& pool);
+
 // Of a block of several filters that it hands to the target, each with all positions.
 inline constexpr int64_t kDepthwiseSums = 4096;
 

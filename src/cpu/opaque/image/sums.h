@@ -25,6 +25,9 @@ class SumsTarget {
   virtual int64_t near_sums() const { return 0; }
   // Called before the sums are computed; valid until the worker's next block.
   virtual Place place(int worker, const Block& block) = 0;
+  // The same with rows of `stride` elements, the first of which are the block's positions; without
+  // data where the sums have a place of their own.
+  virtual Place wide_place(int, const Block&, int64_t /*stride*/) { return {nullptr, 0}; }
   // Called once the sums of the block are in their place.
   virtual void done(int worker, const Block& block, const Place& place) = 0;
 };

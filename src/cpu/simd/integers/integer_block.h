@@ -202,10 +202,14 @@ void interleave_channels(const IntegerInterleaveArgs& p) {
 // C[MR, NV vectors] = A[MR, depth] · panel, or, with `offsets`, columns of IntegerMultiplyArgs::b.
 template <class Dot, bool kLeftSigned, bool kOffsets, int MR, int NV>
 void integer_block(int64_t groups, const char* a, int64_t a_stride, const char* panel,
-                   const int64_t* offsets, int32_t* c, int64_t c_stride) {
+                   const int64_t* offsets, const int32_t* starts, int32_t* c, int64_t c_stride) {
   constexpr int kGroup = 4 / sizeof(typename Dot::Left);
   using V = Vector<int32_t>;
-  V sum[MR][NV] = {};
+  V sum[MR][NV];
+#pragma GCC unroll 16
+  for (int i = 0; i < MR; ++i)
+#pragma GCC unroll 16
+    for (int j = 0; j < NV; ++j) sum[i][j] = (starts ? starts[i] : 0) - V{};
   for (int64_t p = 0; p < groups; ++p) {
     const char* b = panel + (kOffsets ? offsets[p] : p * (kGroup * kIntegerPanel));
     V right[NV];
@@ -233,11 +237,15 @@ void integer_block(int64_t groups, const char* a, int64_t a_stride, const char* 
 // One row by kRowPanels panels, which share the loads of the row.
 constexpr int kRowPanels = 4;
 template <class Dot, bool kLeftSigned>
-void integer_row(int64_t groups, const char* a, const char* b, int32_t* c) {
+void integer_row(int64_t groups, const char* a, const char* b, int32_t start, int32_t* c) {
   constexpr int kGroup = 4 / sizeof(typename Dot::Left);
   using V = Vector<int32_t>;
   const int64_t panel = groups * kGroup * kIntegerPanel;
-  V sum[kRowPanels][kBlockVectors] = {};
+  V sum[kRowPanels][kBlockVectors];
+#pragma GCC unroll 16
+  for (int i = 0; i < kRowPanels; ++i)
+#pragma GCC unroll 16
+    for (int j = 0; j < kBlockVectors; ++j) sum[i][j] = start - V{};
   for (int64_t p = 0; p < groups; ++p, a += 4, b += kGroup * kIntegerPanel) {
     int32_t group;
     __builtin_memcpy(&group, a, sizeof(group));
@@ -295,7 +303,7 @@ void add_rests(const IntegerRests& rests, int64_t line, int64_t rows, const char
 }
 
 using IntegerBlockFn = void (*)(int64_t, const char*, int64_t, const char*, const int64_t*,
-                                int32_t*, int64_t);
+                                const int32_t*, int32_t*, int64_t);
 
 template <class Dot, bool kLeftSigned, bool kOffsets, int NV, int MR = kBlockRows>
 IntegerBlockFn integer_block_of(int64_t rows) {
@@ -313,7 +321,8 @@ void multiply_signed(const IntegerMultiplyArgs& g) {
   int64_t j = 0;
   if (!kOffsets && g.m == 1) {
     for (; j + kRowPanels * kIntegerPanel <= g.n; j += kRowPanels * kIntegerPanel) {
-      integer_row<Dot, kLeftSigned>(g.depth / kGroup, static_cast<const char*>(g.a), b, g.c + j);
+      integer_row<Dot, kLeftSigned>(g.depth / kGroup, static_cast<const char*>(g.a), b,
+                                    g.starts ? g.starts[0] : 0, g.c + j);
       if constexpr (Splits<Dot>) {
         if (g.rests.begins) {
           for (int64_t p = 0; p < kRowPanels; ++p) {
@@ -333,7 +342,8 @@ void multiply_signed(const IntegerMultiplyArgs& g) {
       const IntegerBlockFn block = two ? integer_block_of<Dot, kLeftSigned, kOffsets, 2>(g.m - i)
                                        : integer_block_of<Dot, kLeftSigned, kOffsets, 1>(g.m - i);
       block(g.depth / kGroup, static_cast<const char*>(g.a) + i * g.a_stride, g.a_stride, b,
-            g.group_offsets, g.c + i * g.c_stride + j, g.c_stride);
+            g.group_offsets, g.starts ? g.starts + i : nullptr, g.c + i * g.c_stride + j,
+            g.c_stride);
     }
     if constexpr (Splits<Dot>) {
       if (!g.rests.begins) continue;

@@ -44,7 +44,8 @@ struct IntegerMultiplyArgs {
   // Null where b has panels. Otherwise `interleave` made b: column j of group g of the depth is the
   // word of 4 bytes at b + group_offsets[g] + 4 · j. A panel's columns beyond the last may be read.
   const int64_t* group_offsets = nullptr;
-  IntegerRests rests;  // of kernels of byte_pairs
+  IntegerRests rests;               // of kernels of byte_pairs
+  const int32_t* starts = nullptr;  // added to the sums of each row; may be null
 };
 
 // The unsigned elements of up to a group of channels side by side in words of 4 bytes: word j has
@@ -58,13 +59,13 @@ struct IntegerInterleaveArgs {
   int32_t* sums = nullptr;  // where present, += the unsigned elements of every j
 };
 
-// out[j] = saturate(round((c[j] + bias) · scale) + zero) as 8-bit integers between `low` and
-// `high`, by float64, ties to even. A product that is not a number counts as 0.
+// out[j] = saturate(round((c[j] + bias) · scale + offset) + zero) as 8-bit integers between `low`
+// and `high`, by float64, ties to even. What is not a number counts as 0.
 struct IntegerQuantizeArgs {
   int64_t count = 0;
   const int32_t* c = nullptr;
   int32_t bias = 0;
-  double scale = 1, zero = 0, low = 0, high = 255;
+  double scale = 1, offset = 0, zero = 0, low = 0, high = 255;
   void* out = nullptr;
 };
 

@@ -110,7 +110,15 @@ void multiply_rows(const IntegerMultiplyArgs& g) {
 
 void multiply_tiles(const IntegerMultiplyArgs& g) {
   if (g.m <= kFewRows) return multiply_by_dots(g);
-  return g.left_signed ? multiply_rows<true>(g) : multiply_rows<false>(g);
+  g.left_signed ? multiply_rows<true>(g) : multiply_rows<false>(g);
+  if (!g.starts) return;
+  for (int64_t i = 0; i < g.m; ++i) {
+    RF_INDEPENDENT
+    for (int64_t j = 0; j < g.n; ++j) {
+      const auto sum = static_cast<uint32_t>(g.c[i * g.c_stride + j]);
+      g.c[i * g.c_stride + j] = static_cast<int32_t>(sum + static_cast<uint32_t>(g.starts[i]));
+    }
+  }
 }
 void pack_tile_rows(const IntegerPackArgs& p) { pack_rows_of<TileDot>(p); }
 void pack_tile_columns(const IntegerPackArgs& p) { pack_columns_of<TileDot>(p); }

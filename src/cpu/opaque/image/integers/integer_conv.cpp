@@ -50,7 +50,10 @@ class IntegerConvolution {
     stride_ = kernels_.packed_columns(lines_ ? block_ / width_ * lines_->pitch() : block_) + 16;
     chunk_ = std::clamp<int64_t>(kSumBytes / (4 * stride_) / 48 * 48, 48,
                                  std::max<int64_t>(filters_, 48));
-    x_zeros_.assign(static_cast<size_t>(block_), static_cast<int32_t>(x_zero_ + x_offset_));
+    for (int64_t f = 0; f < s_.filters && x_zero_ + x_offset_ != 0; ++f) {
+      const auto zero = static_cast<uint32_t>(x_zero_ + x_offset_);
+      starts_.push_back(static_cast<int32_t>(-zero * static_cast<uint32_t>(*packed_.sums(f))));
+    }
   }
 
   void run(SumsTarget& target) {
@@ -210,10 +213,19 @@ class IntegerConvolution {
     g.c_stride = stride_;
     g.left_signed = true;
     g.rests = packed_.rests(filter);
-    kernels_.multiply(g);
+    g.starts = starts_.empty() ? nullptr : starts_.data() + filter;
     const SumsTarget::Block to{block.image / s_.groups, filter, block.begin, count, block.count};
-    const SumsTarget::Place place = target.place(block.worker, to);
     const bool one_line = !lines_ || lines_->pitch() == width_;
+    if (one_line && !any_filter_zero_) {
+      const SumsTarget::Place wide = target.wide_place(block.worker, to, stride_);
+      if (wide.data != nullptr) {
+        g.c = static_cast<int32_t*>(wide.data);
+        kernels_.multiply(g);
+        return target.done(block.worker, to, wide);
+      }
+    }
+    kernels_.multiply(g);
+    const SumsTarget::Place place = target.place(block.worker, to);
     const int64_t width = one_line ? block.count : width_;
     const int64_t pitch = one_line ? block.count : lines_->pitch();
     for (int64_t line = 0; line * width < block.count; ++line) {
@@ -225,10 +237,6 @@ class IntegerConvolution {
       if (any_filter_zero_) {
         f.row_zeros = filter_zeros_.data() + filter;
         f.column_terms = space.terms.get() + line * pitch;
-      }
-      if (x_zeros_[0] != 0) {
-        f.row_sums = packed_.sums(filter);
-        f.column_zeros = x_zeros_.data();
       }
       f.out = static_cast<int32_t*>(place.data) + line * width;
       f.out_stride = place.stride;
@@ -245,7 +253,8 @@ class IntegerConvolution {
   const int64_t depth_;
   ThreadPool& pool_;
   int64_t x_zero_ = 0, x_offset_ = 0;
-  std::vector<int32_t> filter_zeros_, x_zeros_;
+  std::vector<int32_t> filter_zeros_;
+  std::vector<int32_t> starts_;  // of each filter's sums; empty for 0
   bool any_filter_zero_ = false, pointwise_ = false;
   int64_t in_ = 1, out_ = 1, filters_ = 1;
   int64_t block_ = 1, width_ = 1, parts_ = 1, stride_ = 1, chunk_ = 1;

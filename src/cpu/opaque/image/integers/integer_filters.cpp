@@ -14,7 +14,7 @@ ChannelGroups groups_of(const IntegerKernels& kernels, int64_t channels, int64_t
   ChannelGroups groups{channels, taps, 1};
   const int64_t size = kernels.group();
   const int64_t filled = (channels + size - 1) / size * size;
-  if (kernels.interleave != nullptr && 4 * filled <= 5 * channels) groups.size = size;
+  if (kernels.interleave != nullptr && 3 * filled <= 4 * channels) groups.size = size;
   return groups;
 }
 

@@ -8,7 +8,9 @@
 
 #include "base/dispatch.h"
 #include "base/error.h"
+#include "cpu/opaque/image/depthwise.h"
 #include "cpu/opaque/image/integers/integer_conv.h"
+#include "cpu/opaque/image/integers/quantized_sums.h"
 #include "cpu/opaque/opaque_kernels.h"
 #include "cpu/simd/integers/integer_gemm.h"
 
@@ -115,9 +117,15 @@ class WholeSums final : public SumsTarget {
 // Σ (x − x_zero) · (w − w_zero) of bytes to `target`, by floats that hold the sums.
 void convolve_few(const OpaqueCall& call, const ConvShape& shape, int x, int x_zero, int w,
                   int w_zero, SumsTarget& target) {
-  const Tensor input = centered_bytes(call, x, x_zero, 1);
   const Tensor weights = centered<float>(call, w, w_zero, 0);
   WholeSums sums(target);
+  const bool one_zero = !call.has_input(x_zero) || call.tensor(x_zero).size() == 1;
+  if (shape.groups == shape.channels && one_zero) {
+    const int64_t zero = call.has_input(x_zero) ? call.integer_of(x_zero) : 0;
+    return convolve_depthwise_bytes(shape, call.tensor(x), zero, weights.as<float>(), sums,
+                                    call.threads());
+  }
+  const Tensor input = centered_bytes(call, x, x_zero, 1);
   convolve<float>(shape, input.as<float>(), weights.as<float>(), nullptr, sums, call.threads());
 }
 
@@ -155,58 +163,6 @@ void convolve_bytes(const OpaqueCall& call, const ConvShape& shape, int x, int x
   }
 }
 
-namespace {
-
-// Where sums become 8-bit integers: round(scale · (sum + bias)) + zero for each filter.
-class QuantizedSums final : public SumsTarget {
- public:
-  // `each` has its count and pointers set for every row; scales are multiplied by `w_scale`.
-  QuantizedSums(Tensor& y, const ConvShape& shape, IntegerQuantizeArgs each,
-                ChargedVector<double> w_scale, std::vector<int64_t> bias, int workers)
-      : y_(static_cast<uint8_t*>(y.mutable_data())),
-        shape_(shape),
-        each_(each),
-        w_scale_(std::move(w_scale)),
-        bias_(std::move(bias)),
-        workers_(static_cast<size_t>(workers)) {}
-
-  Place place(int worker, const Block& block) override {
-    Sums& own = workers_[static_cast<size_t>(worker)];
-    const int64_t count = block.filters * block.positions;
-    if (count > own.count) own = {scratch<int32_t>(count), count};
-    return {own.data.get(), block.positions};
-  }
-
-  void done(int, const Block& block, const Place& place) override {
-    for (int64_t i = 0; i < block.filters; ++i) {
-      const int64_t filter = block.filter + i;
-      IntegerQuantizeArgs q = each_;
-      q.count = block.positions;
-      q.c = static_cast<const int32_t*>(place.data) + i * place.stride;
-      q.bias = static_cast<int32_t>(bias_[bias_.size() == 1 ? 0 : static_cast<size_t>(filter)]);
-      q.scale *= parameter(w_scale_, filter);
-      q.out = y_ + (block.batch * shape_.filters + filter) * count_of(shape_.window.output) +
-              block.position;
-      integer_kernels().quantize(q);
-    }
-  }
-
- private:
-  struct Sums {
-    ScratchArray<int32_t> data;
-    int64_t count = 0;
-  };
-
-  uint8_t* y_;
-  const ConvShape& shape_;
-  IntegerQuantizeArgs each_;
-  ChargedVector<double> w_scale_;
-  std::vector<int64_t> bias_;
-  std::vector<Sums> workers_;
-};
-
-}  // namespace
-
 void run_conv_integer(OpaqueCall& call) {
   const ConvShape shape = make_conv_shape(call, 0, 1);
   const Size3& size = shape.window.output;
@@ -217,22 +173,23 @@ void run_conv_integer(OpaqueCall& call) {
 
 void run_qlinear_conv(OpaqueCall& call) {
   const ConvShape shape = make_conv_shape(call, 0, 3);
-  ChargedVector<double> w_scale = parameters_of(call, 4, shape.filters);
-  std::vector<int64_t> bias{0};
+  QuantizedRows rows{{}, {}, {0}, {0}};
+  for (const double scale : parameters_of(call, 4, shape.filters)) {
+    rows.scales.push_back(call.real_of(1) / call.real_of(6) * scale);
+  }
   if (call.has_input(8)) {
     parameters_of(call, 8, shape.filters);
-    bias = call.integers_of(8);
+    rows.biases = call.integers_of(8);
   }
   Tensor& y = call.allocate(0, shape.window.dims(shape.batch, shape.filters, shape.window.output));
   if (y.dtype() != DType::Int8 && y.dtype() != DType::UInt8) {
     call.fail("output is not of an 8-bit integer dtype");
   }
-  IntegerQuantizeArgs each;
-  each.scale = call.real_of(1) / call.real_of(6);
-  each.zero = call.has_input(7) ? call.real_of(7) : 0;
-  each.low = y.dtype() == DType::Int8 ? -128 : 0;
-  each.high = each.low + 255;
-  QuantizedSums sums(y, shape, each, std::move(w_scale), std::move(bias), call.threads().size());
+  rows.each.zero = call.has_input(7) ? call.real_of(7) : 0;
+  rows.each.low = y.dtype() == DType::Int8 ? -128 : 0;
+  rows.each.high = rows.each.low + 255;
+  QuantizedSums sums(y.mutable_data(), shape.filters, count_of(shape.window.output), rows,
+                     call.threads().size());
   convolve_bytes(call, shape, 0, 2, 3, 5, sums);
 }
 

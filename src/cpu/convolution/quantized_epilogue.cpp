@@ -1,0 +1,79 @@
+#include "cpu/convolution/quantized_epilogue.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cpu/steps/block_epilogue.h"
+#include "ir/channel_affine.h"
+
+namespace redfuser::cpu {
+namespace {
+
+// The argument of `e` that is no constant; null unless the other one is a constant, of `number`.
+ir::Expr beside_constant(ir::Expr e, double& number) {
+  for (const size_t i : {0, 1}) {
+    if (!e->args[i]->is_constant()) continue;
+    number = e->args[i]->number;
+    return e->args[1 - i];
+  }
+  return nullptr;
+}
+
+// Bounds and the zero point around a rounded number, which is returned; null for other expressions.
+ir::Expr rounded_within(ir::Expr e, IntegerQuantizeArgs& each) {
+  double number = 0;
+  while (e != nullptr && (e->op == ir::ExprOp::Min || e->op == ir::ExprOp::Max)) {
+    const bool least = e->op == ir::ExprOp::Max;
+    e = beside_constant(e, number);
+    if (least) {
+      each.low = std::max(each.low, number);
+    } else {
+      each.high = std::min(each.high, number);
+    }
+  }
+  if (e != nullptr && e->op == ir::ExprOp::Add) {
+    e = beside_constant(e, each.zero);
+  }
+  return e != nullptr && e->op == ir::ExprOp::Round ? e->args[0] : nullptr;
+}
+
+// Whole numbers that the kernels take.
+bool are_bytes(const IntegerQuantizeArgs& each, DType dtype) {
+  const double low = dtype == DType::Int8 ? -128 : 0;
+  const auto whole = [](double x) { return x == std::nearbyint(x); };
+  return whole(each.zero) && whole(each.low) && whole(each.high) && each.low >= low &&
+         each.high <= low + 255 && each.low <= each.high && std::abs(each.zero) <= 255;
+}
+
+}  // namespace
+
+std::optional<QuantizedRows> quantized_rows(const ir::Graph& graph,
+                                            const fuse::OpaqueStep::Epilogue& epilogue) {
+  const ir::Expr body = epilogue.body;
+  const bool byte = body->dtype == DType::Int8 || body->dtype == DType::UInt8;
+  if (!byte || body->op != ir::ExprOp::Cast || body->args[0]->dtype != DType::Float32) return {};
+  QuantizedRows rows;
+  rows.each.low = -HUGE_VAL;
+  rows.each.high = HUGE_VAL;
+  const ir::Expr number = rounded_within(body->args[0], rows.each);
+  if (number == nullptr || !are_bytes(rows.each, body->dtype)) return {};
+  const ir::Expr channel = epilogue.axes[1];
+  if (channel->op == ir::ExprOp::Axis && !channel->extent()->is_constant()) return {};
+  const int64_t channels = channel->op == ir::ExprOp::Axis ? channel->extent()->integer : 1;
+  const ir::ChannelAffineForms forms(graph, channel, channels, [](ir::Expr e) {
+    return e->op == ir::ExprOp::Cast && e->dtype == DType::Float32 && is_product(e->args[0]);
+  });
+  auto affine = forms.of(number);
+  if (!affine || affine->constant) return {};
+  const auto finite = [](double x) { return std::isfinite(x); };
+  if (!std::all_of(affine->scale.begin(), affine->scale.end(), finite) ||
+      !std::all_of(affine->shift.begin(), affine->shift.end(), finite)) {
+    return {};
+  }
+  rows.scales = std::move(affine->scale);
+  rows.offsets = std::move(affine->shift);
+  rows.biases = {0};
+  return rows;
+}
+
+}  // namespace redfuser::cpu

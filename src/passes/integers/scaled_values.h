@@ -1,0 +1,33 @@
+// Values that are 8-bit integers times scales.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace redfuser::passes {
+
+// Every element is (code − zero) · scale, rounded to fp32 at most, with the code at the same index.
+struct ScaledValue {
+  ir::ValueId codes = ir::kAbsent;  // of int8 or uint8
+  int64_t zero = 0;
+  double scale = 1;
+};
+
+// What the expression of the value's producer shows; nullopt for constants too.
+std::optional<ScaledValue> scaled_value(const ir::Graph& graph, ir::ValueId value);
+
+// A constant: element [line, depth] of its matrix is (code − zero of the line) · scale of the line.
+struct ScaledWeights {
+  Tensor codes;           // int8 or uint8, of the constant's dimensions
+  Tensor zeros;           // as `codes`, one for each line; not defined where all are 0
+  const float* scales;    // of the lines, in memory of the constant's codes
+  int64_t largest = 0;    // Σ |code − zero| of a line, at most
+  size_t depth_axis = 1;  // of a matrix; 1 for filters
+};
+
+// nullopt unless the constant has codes (ir::WeightCodes) in blocks of whole lines.
+std::optional<ScaledWeights> scaled_weights(const ir::Value& constant);
+
+}  // namespace redfuser::passes
