@@ -1,4 +1,4 @@
-// Which values are in memory with their channels last.
+// Which values are in memory with their channels last, and which matrices by columns.
 #include "codegen/select/memory_orders.h"
 
 #include <gtest/gtest.h>
@@ -92,6 +92,27 @@ TEST(MemoryOrdersOfConvolutions, HaveChannelsLastForTypesAndRanks) {
 
 INSTANTIATE_TEST_SUITE_P(Plans, MemoryOrders, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
+
+// A constant matrix whose rows are not whole vectors is kept by columns, if those are.
+TEST(MemoryOrdersOfMatrices, HaveVectorsAlongOneDimension) {
+  const auto by_columns = [](const std::string& type, int64_t rows, int64_t columns) {
+    std::string elements = "1";
+    for (int64_t i = 1; i < rows * columns; ++i) elements += ", " + std::to_string(i % 7);
+    const std::string r = std::to_string(rows);
+    const std::string matrix = type + "[" + r + ", " + std::to_string(columns) + "] w";
+    const Program program = compile(Model::parse(
+        "<ir_version: 10, opset_import: [\"\" : 22]> g (" + type + "[m, " + r + "] x) => (y) <" +
+        matrix + " = {" + elements + "}> { h = MatMul(x, w) y = Tanh(h) }"));
+    const codegen::MemoryOrders orders = codegen::memory_orders(program.handle()->plan, {});
+    return orders.size() == 1 && orders.begin()->second == codegen::MemoryOrder{1, 0};
+  };
+  EXPECT_TRUE(by_columns("float16", 8, 9));
+  EXPECT_TRUE(by_columns("bfloat16", 16, 9));
+  EXPECT_FALSE(by_columns("float16", 8, 16));
+  EXPECT_FALSE(by_columns("float16", 9, 16));
+  EXPECT_FALSE(by_columns("float16", 9, 9));
+  EXPECT_FALSE(by_columns("float", 8, 9));
+}
 
 // The CPU takes what its steps touch row-major.
 TEST(MemoryOrdersOfHostSteps, AreRowMajor) {

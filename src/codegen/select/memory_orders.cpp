@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "codegen/matrix/matrix_orders.h"
 #include "ops/op_def.h"
 
 namespace redfuser::codegen {
@@ -52,6 +53,7 @@ class Orders {
       changed_ = false;
       for (const fuse::Step& step : plan_.steps) spread(step);
     }
+    order_matrices(plan_, excluded_, orders_);
     return std::move(orders_);
   }
 
