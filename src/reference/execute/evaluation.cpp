@@ -1,6 +1,8 @@
 #include "reference/execute/evaluation.h"
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <set>
@@ -32,12 +34,22 @@ double nudge_of(DType dtype) {
   }
 }
 
+// The same for sums that cancel, which carry the errors of their terms: relative to the largest
+// element of the tensor.
+double nudge_of_terms(DType dtype) { return dtype == DType::Float64 ? 0x1p-52 : 0x1p-22; }
+
 Tensor nudged(const Tensor& tensor, DType original, int side) {
   Tensor result(DType::Float64, tensor.dims());
-  const double step = nudge_of(original) * side;
+  const auto* from = tensor.as<double>();
+  double largest = 0;
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    if (std::isfinite(from[i])) largest = std::max(largest, std::abs(from[i]));
+  }
+  const double step = nudge_of(original), least = nudge_of_terms(original) * largest;
   for (int64_t i = 0; i < tensor.size(); ++i) {
     const bool up = std::popcount(static_cast<uint64_t>(i) * 0x9e3779b97f4a7c15u) % 2 != 0;
-    result.as<double>()[i] = tensor.as<double>()[i] * (1 + (up ? step : -step));
+    const double distance = side * (step * std::abs(from[i]) + least);
+    result.as<double>()[i] = from[i] + (up ? distance : -distance);
   }
   return result;
 }
