@@ -1,4 +1,4 @@
-// Chained products on a GPU, against double precision; skipped where there is no GPU.
+// Chained products on a GPU against double precision. They are skipped without a GPU.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +8,7 @@
 #include "redfuser/redfuser.h"
 #include "runtime/gpu/executor.h"
 #include "support/chain_graphs.h"
+#include "support/kernel_families.h"
 
 namespace redfuser {
 namespace {
@@ -57,15 +58,6 @@ TEST_P(CudaChains, AgreeWithDoublePrecision) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, CudaChains, ::testing::Range(0u, 24u));
 
-bool is_one_launch(const Session& session) {
-  for (const StepFacts& facts : session.step_facts()) {
-    for (const StepKernel& kernel : facts.kernels) {
-      if (kernel.family == "product_chain") return true;
-    }
-  }
-  return false;
-}
-
 TEST(CudaChain, IsOneLaunch) {
   if (!runtime::has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
   DrawnChain drawn(0);
@@ -74,7 +66,7 @@ TEST(CudaChain, IsOneLaunch) {
   on_gpu.device = "cuda";
   Session session(compile(Model::parse(drawn.graph("128"))), on_gpu);
   session.run(drawn.inputs(128, 1));
-  EXPECT_TRUE(is_one_launch(session)) << drawn.graph("128");
+  EXPECT_TRUE(testing::has_family(session, "product_chain")) << drawn.graph("128");
 }
 
 }  // namespace

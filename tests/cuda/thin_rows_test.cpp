@@ -10,12 +10,14 @@
 #include "redfuser/compare.h"
 #include "redfuser/redfuser.h"
 #include "runtime/gpu/executor.h"
-#include "support/ranked_rows.h"
+#include "support/drawn_tensor.h"
+#include "support/kernel_families.h"
 
 namespace redfuser {
 namespace {
 
-using testing::set_element;
+using testing::drawn_tensor;
+using testing::has_family;
 
 // A graph drawn from its seed: an RMSNorm or a LayerNorm of an input, or of the sum of two, then
 // one product or a gate of two, with or without a bias.
@@ -66,11 +68,7 @@ struct Drawn {
   NamedTensors inputs(int64_t rows, unsigned seed) const {
     std::mt19937 random(seed);
     const auto tensor = [&](Dims dims, double scale) {
-      Tensor result(dtype, std::move(dims));
-      for (int64_t i = 0; i < result.size(); ++i) {
-        set_element(result, i, scale * (static_cast<double>(random() % 2001) / 1000 - 1));
-      }
-      return result;
+      return drawn_tensor(random, dtype, std::move(dims), scale);
     };
     const double scale = 2 / std::sqrt(static_cast<double>(depth));
     const Dims w = by_rows ? Dims{columns, depth} : Dims{depth, columns};
@@ -86,15 +84,6 @@ class CudaThinRows : public ::testing::TestWithParam<unsigned> {
     if (!runtime::has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
   }
 };
-
-bool makes_rows(const Session& session) {
-  for (const StepFacts& facts : session.step_facts()) {
-    for (const StepKernel& kernel : facts.kernels) {
-      if (kernel.family == "product_thin_rows") return true;
-    }
-  }
-  return false;
-}
 
 TEST_P(CudaThinRows, AgreeWithDoublePrecision) {
   const Drawn drawn(GetParam());
@@ -130,7 +119,7 @@ TEST_P(CudaThinRows, AgreeWithDoublePrecision) {
       }
     }
     if (rows == 1 && drawn.depth >= 1000 && drawn.columns >= 1024) {
-      EXPECT_TRUE(makes_rows(known_gpu)) << text;
+      EXPECT_TRUE(has_family(known_gpu, "product_thin_rows")) << text;
     }
   }
 }

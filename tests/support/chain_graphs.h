@@ -8,7 +8,7 @@
 #include <string>
 
 #include "redfuser/redfuser.h"
-#include "support/ranked_rows.h"
+#include "support/drawn_tensor.h"
 
 namespace redfuser::testing {
 
@@ -60,11 +60,7 @@ struct DrawnChain {
   NamedTensors inputs(int64_t rows, unsigned seed) const {
     std::mt19937 random(seed);
     const auto tensor = [&](Dims dims, double scale) {
-      Tensor result(dtype, std::move(dims));
-      for (int64_t i = 0; i < result.size(); ++i) {
-        set_element(result, i, scale * (static_cast<double>(random() % 2001) / 1000 - 1));
-      }
-      return result;
+      return drawn_tensor(random, dtype, std::move(dims), scale);
     };
     const auto weights = [&](int64_t m, int64_t n, bool by_rows) {
       return tensor(by_rows ? Dims{n, m} : Dims{m, n}, 2 / std::sqrt(static_cast<double>(m)));

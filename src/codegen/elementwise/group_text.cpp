@@ -43,8 +43,8 @@ void GroupText::load_groups() {
   }
 }
 
-// Null where the bodies are no such choices, or where the condition is loaded: both sides' loads
-// would wait for it.
+// Null for other bodies, and for a condition that is loaded: the loads of both sides would wait for
+// it.
 ir::Expr GroupText::common_condition() const {
   ir::Expr condition = nullptr;
   for (const Store& store : stores_) {

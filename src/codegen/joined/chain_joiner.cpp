@@ -39,7 +39,7 @@ class ChainJoiner : public Joiner {
     }
   }
 
-  // What is slower by estimate may be measured.
+  // Estimates err: a chain that they call a little slower is offered for tuning.
   bool may_be_faster() {
     constexpr double kDoubt = 1.25;
     return refusal_.empty() &&

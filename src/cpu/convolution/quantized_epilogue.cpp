@@ -9,7 +9,7 @@
 namespace redfuser::cpu {
 namespace {
 
-// The argument of `e` that is no constant; null unless the other one is a constant, of `number`.
+// The other argument of `e` than a constant, which goes to `number`; null where there is none.
 ir::Expr beside_constant(ir::Expr e, double& number) {
   for (const size_t i : {0, 1}) {
     if (!e->args[i]->is_constant()) continue;

@@ -10,7 +10,7 @@
 
 namespace redfuser::cpu {
 
-// Pairs of bytes are no faster where a larger share of the groups has a rest.
+// Above this share of groups with an excess, pairs of bytes do not save time.
 inline constexpr double kMostSplit = 0.25;
 
 // The excess of the pairs of a word of four bytes, which it loses; 0 where there is none.

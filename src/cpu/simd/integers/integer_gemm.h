@@ -60,7 +60,7 @@ struct IntegerInterleaveArgs {
 };
 
 // out[j] = saturate(round((c[j] + bias) · scale + offset) + zero) as 8-bit integers between `low`
-// and `high`, by float64, ties to even. What is not a number counts as 0.
+// and `high`, by float64, ties to even. NaN rounds to 0.
 struct IntegerQuantizeArgs {
   int64_t count = 0;
   const int32_t* c = nullptr;
