@@ -186,6 +186,21 @@ TEST_F(Enqueue, AProductStartsEarlyBehindOneKernel) {
   }
 }
 
+// Two products that could be a chain are one step, which is the first one, also where they run
+// apart.
+TEST_F(Enqueue, AKernelStartsEarlyBehindAnotherOfItsStep) {
+  Session session = session_for(
+      "g (float16[1,768] x, float16[768,3072] w, float16[3072,768] d) => "
+      "(float16[1,768] y) { p = MatMul(x, w) r = Relu(p) y = MatMul(r, d) }");
+  NamedTensors inputs;
+  inputs["x"] = Tensor(DType::Float16, {1, 768});
+  inputs["w"] = Tensor(DType::Float16, {768, 3072});
+  inputs["d"] = Tensor(DType::Float16, {3072, 768});
+  for (int run = 0; run < 3; ++run) session.run(inputs);
+  EXPECT_EQ(gpu->recorded, 2);
+  EXPECT_EQ(gpu->early, std::vector<int>{1});
+}
+
 // The early start is an edge's, which a changed kernel leaves as it is.
 TEST_F(Enqueue, KernelsThatStartEarlyAreChanged) {
   std::string weights = "0";
