@@ -36,6 +36,10 @@ __device__ __forceinline__ void ptx_copy_box(unsigned shared, const TensorMap& m
       : "memory");
 }
 
+// Copies by TMA that follow a barrier read what this thread has written to global memory.
+__device__ __forceinline__ void ptx_fence_global_copies() {
+  asm volatile("fence.proxy.async.global;" ::: "memory");
+}
 __device__ __forceinline__ void ptx_prefetch_map(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }

@@ -25,6 +25,8 @@ struct AttentionSpec {
   // not be.
   int64_t mask_check = -1;
   bool visits_hidden = false;  // all keys are visited, whatever the mask
+  // Other expressions of the row axes, for which new axes are substituted as well; null ones stay.
+  std::vector<ir::Expr> carried;
 
   bool is_value(size_t accumulator) const { return accumulator == value_accumulator; }
   // What a key adds to an accumulator: of the value, its weight.

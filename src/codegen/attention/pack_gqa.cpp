@@ -30,6 +30,7 @@ void substitute(ir::ExprPool& pool, AttentionSpec& form, const Map& map) {
   for (ir::Expr* e :
        {&form.contraction, &form.scale, &form.query, &form.key, &form.value, &form.weight})
     apply(*e);
+  for (ir::Expr& e : form.carried) apply(e);
 }
 
 // The c if keys and values have the axis as ⌊axis/c⌋ alone; null if they have it otherwise.

@@ -67,17 +67,32 @@ static fuse::MapStep appended(ir::ExprPool& pool, const fuse::MapStep& step,
   return result;
 }
 
-MapStores stores_of(StepBuilder& builder, const fuse::MapStep& given) {
+MapStores stores_of(StepBuilder& builder, const fuse::MapStep& step) {
+  return stores_of(builder, step, {});
+}
+
+MapStores stores_of(StepBuilder& builder, const fuse::MapStep& given,
+                    const std::vector<MapPlace>& places) {
   ir::ExprPool& pool = builder.pool();
   const ir::ValueId first = given.outputs.front().value;
   const fuse::Append* append = builder.target.append_of(first);
   const fuse::MapStep step = append == nullptr ? given : appended(pool, given, *append);
-  MapStores result{{builder.memory_axes(first, step.axes), {}}, ""};
+  std::vector<std::pair<ir::Expr, ir::Expr>> moved;
+  for (const MapPlace& each : places) moved.emplace_back(each.axis, each.place);
+  MapStores result;
+  for (ir::Expr axis : builder.memory_axes(first, step.axes)) {
+    const auto found = std::find_if(places.begin(), places.end(),
+                                    [&](const MapPlace& each) { return each.axis == axis; });
+    ir::Expr loop = found == places.end() ? axis : found->loop;
+    if (loop) result.shape.axes.push_back(loop);
+  }
   for (const fuse::MapStep::Output& output : step.outputs) {
     std::vector<ir::Expr> point = step.axes;
     if (append != nullptr) point[append->axis] = pool.add(append->begin, point[append->axis]);
-    result.shape.stores.push_back(
-        {output.value, builder.flat.flat(output.body), builder.offset_of(output.value, point)});
+    for (ir::Expr& index : point) index = pool.substitute(index, moved);
+    result.shape.stores.push_back({output.value,
+                                   builder.flat.flat(pool.substitute(output.body, moved)),
+                                   builder.offset_of(output.value, point)});
     result.equations += fmt::format("%{} = {}\n", output.value, to_string(pool, output.body));
   }
   return result;

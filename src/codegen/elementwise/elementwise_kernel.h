@@ -27,6 +27,15 @@ struct MapStores {
 };
 MapStores stores_of(StepBuilder& builder, const fuse::MapStep& step);
 
+// Where a block computes a map: at `place` of an axis, with `loop` as an axis of its own; null:
+// at one place.
+struct MapPlace {
+  ir::Expr axis, place, loop;
+};
+// The same at these places alone, and everywhere on other axes.
+MapStores stores_of(StepBuilder& builder, const fuse::MapStep& step,
+                    const std::vector<MapPlace>& places);
+
 void generate_map(StepBuilder& builder, const fuse::MapStep& step);
 void generate_reduce(StepBuilder& builder, const fuse::ReduceStep& step);
 

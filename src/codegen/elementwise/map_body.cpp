@@ -31,9 +31,10 @@ int vector_width(const KernelText& kernel, const MapShape& shape) {
 
 class VectorMap {
  public:
-  VectorMap(KernelText& kernel, const MapShape& shape, const BlockNames& names)
-      : pool_(kernel.pool()), kernel_(kernel), emitter_(kernel), shape_(shape), names_(names) {
-    width_ = vector_width(kernel, shape);
+  VectorMap(KernelText& kernel, const MapShape& shape, const MapThreads& threads)
+      : pool_(kernel.pool()), kernel_(kernel), emitter_(kernel), shape_(shape), threads_(threads) {
+    for (const auto& [axis, name] : threads.coordinates) emitter_.bind(axis, name);
+    width_ = std::min(vector_width(kernel, shape), threads.most);
     inner_ = shape.axes.back();
     const bool rounded = std::all_of(shape.stores.begin(), shape.stores.end(), [&](const Store& s) {
       return is_float(kernel.dtype_of(s.value)) && size_of(kernel.dtype_of(s.value)) == 2;
@@ -57,10 +58,8 @@ class VectorMap {
     const std::string loop = emitter_.close();
     const std::string count = kernel_.size(pool_.mul(lines, groups()));
     emitter_.line(fmt::format("const bool vector = {};", group.condition()));
-    emitter_.line(
-        fmt::format("for (long long group = {3} * {0}ll + threadIdx.x; group < {1}; group += "
-                    "{4} * {0}ll) {{\n{2}}}",
-                    kMapThreads, count, loop, names_.number, names_.count));
+    emitter_.line(fmt::format("for (long long group = {2}; group < {0}; group += {3}) {{\n{1}}}",
+                              count, loop, threads_.first, threads_.count));
     return emitter_.close();
   }
 
@@ -71,15 +70,16 @@ class VectorMap {
   KernelText& kernel_;
   Emitter emitter_;
   const MapShape& shape_;
-  const BlockNames& names_;
+  const MapThreads& threads_;
   int width_;
   ir::Expr inner_;
 };
 
 // One element per thread, or per warp.
 std::string element_text(KernelText& kernel, const MapShape& shape, bool warp,
-                         const BlockNames& names) {
+                         const MapThreads& threads) {
   Emitter emitter(kernel);
+  for (const auto& [axis, name] : threads.coordinates) emitter.bind(axis, name);
   emitter.set_warp_reductions(warp);
   emitter.open();
   bind_coordinates(emitter, shape.axes, "element");
@@ -90,12 +90,9 @@ std::string element_text(KernelText& kernel, const MapShape& shape, bool warp,
   }
   const std::string loop = emitter.close();
   ir::Expr count = product_of(kernel.pool(), extents_of(kernel.pool(), shape.axes));
-  const int per_block = warp ? kMapThreads / 32 : kMapThreads;
-  emitter.line(
-      fmt::format("for (long long element = {4} * {0}ll + {1}; element < {2}; element += {5} * "
-                  "{0}ll) {{\n{3}}}",
-                  per_block, warp ? "(threadIdx.x >> 5)" : "threadIdx.x", kernel.size(count), loop,
-                  names.number, names.count));
+  emitter.line(fmt::format("for (long long element = {2}; element < {0}; element += {3}) {{\n{1}}}",
+                           kernel.size(count), loop, warp ? threads.first_warp : threads.first,
+                           warp ? threads.warps : threads.count));
   return emitter.close();
 }
 
@@ -121,25 +118,35 @@ int registers_of(ir::ExprPool& pool, const KernelText& kernel, const MapShape& s
 
 }  // namespace
 
-MapBody map_body(KernelText& kernel, MapShape shape, const BlockNames& names) {
+MapThreads MapThreads::of_blocks(const std::string& number, const std::string& count) {
+  constexpr int kWarps = kMapThreads / 32;
+  return {fmt::format("{} * {}ll + threadIdx.x", number, kMapThreads),
+          fmt::format("{} * {}ll", count, kMapThreads),
+          fmt::format("{} * {}ll + (threadIdx.x >> 5)", number, kWarps),
+          fmt::format("{} * {}ll", count, kWarps),
+          16,
+          {}};
+}
+
+MapBody map_body(KernelText& kernel, MapShape shape, const MapThreads& threads) {
   ir::ExprPool& pool = kernel.pool();
   MapBody body;
   body.shape = std::move(shape);
   const MapShape& made = body.shape;
   const bool reduces = has_reduce(made.stores);
   if (!reduces && !made.axes.empty()) {
-    VectorMap map(kernel, made, names);
+    VectorMap map(kernel, made, threads);
     body.text = map.text();
     const std::vector<ir::Expr> outer = {made.axes.begin(), made.axes.end() - 1};
-    body.blocks = ceil_div(pool, pool.mul(product_of(pool, extents_of(pool, outer)), map.groups()),
-                           kMapThreads);
+    body.items = pool.mul(product_of(pool, extents_of(pool, outer)), map.groups());
+    body.blocks = ceil_div(pool, body.items, kMapThreads);
     body.registers = registers_of(pool, kernel, made, map.width());
   } else {
     const bool warp = reduces && wants_warp(pool, made.stores);
     if (warp) body.lanes = 32;
-    body.text = element_text(kernel, made, warp, names);
-    body.blocks = ceil_div(pool, product_of(pool, extents_of(pool, made.axes)),
-                           warp ? kMapThreads / 32 : kMapThreads);
+    body.text = element_text(kernel, made, warp, threads);
+    body.items = product_of(pool, extents_of(pool, made.axes));
+    body.blocks = ceil_div(pool, body.items, warp ? kMapThreads / 32 : kMapThreads);
   }
   return body;
 }

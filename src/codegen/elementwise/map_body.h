@@ -2,6 +2,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "codegen/elementwise/map_shape.h"
 
@@ -9,15 +11,25 @@ namespace redfuser::codegen {
 
 inline constexpr int kMapThreads = 256;  // of a block
 
-// The text's names of a block's number, and of how many there are.
-struct BlockNames {
-  std::string number = "blockIdx.x", count = "gridDim.x";
+// The threads that share a map's points, as the text names them.
+struct MapThreads {
+  // Those of the blocks that this is the number of, and that there are so many of.
+  static MapThreads of_blocks(const std::string& number = "blockIdx.x",
+                              const std::string& count = "gridDim.x");
+
+  std::string first;  // the number of this thread
+  std::string count;
+  std::string first_warp, warps;  // likewise of its warp; empty: maps without reductions alone
+  int most = 16;                  // adjacent points that a thread computes together
+  // Axes that are no axes of the shape, and have names where the text is.
+  std::vector<std::pair<ir::Expr, std::string>> coordinates = {};
 };
 
 struct MapBody {
   MapShape shape;
   std::string text;
-  ir::Expr blocks;     // that give each thread one point, group of points, or share of one
+  ir::Expr items;      // points, or groups of points that a thread computes together
+  ir::Expr blocks;     // that give each thread one item, or share of one
   int lanes = 1;       // threads for each point
   int registers = 32;  // of a thread, by estimate
 
@@ -29,7 +41,8 @@ struct MapBody {
 double resident_threads(int registers);
 
 // Computes the stores of a simplified shape at every point of its axes, whatever the number of
-// blocks: a thread computes one element or several adjacent ones, or a warp one.
-MapBody map_body(KernelText& kernel, MapShape shape, const BlockNames& names = {});
+// threads: one computes one element or several adjacent ones, or a warp one.
+MapBody map_body(KernelText& kernel, MapShape shape,
+                 const MapThreads& threads = MapThreads::of_blocks());
 
 }  // namespace redfuser::codegen

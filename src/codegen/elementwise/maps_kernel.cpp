@@ -24,7 +24,7 @@ std::string part_text(KernelText& kernel, const MapBody& part, ir::Expr first, i
 
 MapsKernel maps_kernel(StepBuilder& builder, const std::vector<const fuse::MapStep*>& steps) {
   ir::ExprPool& pool = builder.pool();
-  const BlockNames names{"block", "blocks"};
+  const MapThreads threads = MapThreads::of_blocks("block", "blocks");
   const ir::Expr most = pool.integer(kMostBlocks / static_cast<int64_t>(steps.size()));
   KernelText kernel = builder.kernel();
   MapsKernel result;
@@ -33,7 +33,7 @@ MapsKernel maps_kernel(StepBuilder& builder, const std::vector<const fuse::MapSt
   for (const fuse::MapStep* step : steps) {
     MapStores map = stores_of(builder, *step);
     equations += map.equations;
-    result.parts.push_back(map_body(kernel, simplified(pool, std::move(map.shape)), names));
+    result.parts.push_back(map_body(kernel, simplified(pool, std::move(map.shape)), threads));
     MapBody& part = result.parts.back();
     part.blocks = pool.make(ir::ExprOp::Min, {part.blocks, most});
     const ir::Expr end = pool.add(first, part.blocks);

@@ -5,107 +5,13 @@
 #include <optional>
 
 #include "codegen/joined/chain_joiner.h"
+#include "codegen/joined/find_block_maps.h"
 #include "codegen/joined/maps_joiner.h"
+#include "codegen/joined/plan_view.h"
 #include "codegen/joined/rows_joiner.h"
 
 namespace redfuser::codegen {
 namespace {
-
-using Values = std::set<ir::ValueId>;
-
-bool overlap(const Values& a, const Values& b) {
-  return std::any_of(a.begin(), a.end(), [&](ir::ValueId value) { return b.count(value) > 0; });
-}
-
-// Owners of memory that steps read and write; constants are none.
-struct Touched {
-  Values reads, writes;
-
-  void add(const Touched& other) {
-    reads.insert(other.reads.begin(), other.reads.end());
-    writes.insert(other.writes.begin(), other.writes.end());
-  }
-};
-
-class Memory {
- public:
-  Memory(const ir::Graph& graph, const fuse::Plan& plan) : graph_(graph), plan_(plan) {
-    inputs_.insert(graph.inputs.begin(), graph.inputs.end());
-    for (const ir::ValueId output : graph.outputs) outputs_.insert(plan.root(output));
-  }
-
-  Touched of(const fuse::Step& step) const {
-    Touched touched;
-    for (const ir::ValueId value : step.reads) add(value, touched.reads);
-    for (const ir::ValueId value : step.writes) add(value, touched.writes);
-    return touched;
-  }
-
-  // Whether two steps may not change places: one writes what the other one touches.
-  bool depend(const Touched& a, const Touched& b) const {
-    return overlap(a.writes, b.reads) || overlap(a.writes, b.writes) || overlap(a.reads, b.writes);
-  }
-
-  // The inputs among `reads` whose memory a run may give to this one of the written values.
-  template <typename Alike>
-  Values overwritten(ir::ValueId written, const Values& reads, const Alike& alike) const {
-    Values result;
-    if (outputs_.count(written) == 0) return result;
-    for (const ir::ValueId read : reads) {
-      if (inputs_.count(read) > 0 && alike(value(written), value(read))) result.insert(read);
-    }
-    return result;
-  }
-
- private:
-  const ir::Value& value(ir::ValueId id) const { return graph_.values[static_cast<size_t>(id)]; }
-
-  void add(ir::ValueId id, Values& values) const {
-    const ir::ValueId root = plan_.root(id);
-    if (!value(root).is_constant()) values.insert(root);
-  }
-
-  const ir::Graph& graph_;
-  const fuse::Plan& plan_;
-  Values inputs_, outputs_;
-};
-
-bool are_alike(const ir::Value& a, const ir::Value& b) {
-  return a.dtype == b.dtype && a.shape == b.shape;
-}
-
-// Whether two values may have one type and the same sizes.
-bool may_be_alike(const ir::Value& a, const ir::Value& b) {
-  if (a.dtype != b.dtype || a.shape.size() != b.shape.size()) return false;
-  for (size_t i = 0; i < a.shape.size(); ++i) {
-    const bool constant = a.shape[i]->is_constant() && b.shape[i]->is_constant();
-    if (constant && a.shape[i] != b.shape[i]) return false;
-  }
-  return true;
-}
-
-// Shared by the finders.
-struct PlanView {
-  PlanView(const ir::Graph& of, const fuse::Plan& of_plan, const Target& on,
-           const std::set<size_t>& of_host)
-      : graph(of), plan(of_plan), target(on), on_host(of_host), memory(of, of_plan) {
-    for (const fuse::Step& step : plan.steps) touched.push_back(memory.of(step));
-  }
-
-  bool is_alias(size_t step) const {
-    return std::holds_alternative<fuse::AliasStep>(plan.steps[step].kind);
-  }
-  bool is_free(size_t step) const {
-    return on_host.count(step) == 0 && plan.steps[step].binds.empty();
-  }
-
-  const ir::Graph& graph;
-  const fuse::Plan& plan;
-  const Target& target;
-  const std::set<size_t>& on_host;
-  const Memory memory;
-  std::vector<Touched> touched;  // by step
-};
 
 // Pairs of a step and the product that alone reads its result.
 class PairFinder {
@@ -184,7 +90,7 @@ class PairFinder {
     const Values& reads = view_.touched[first].reads;
     for (size_t i = first + 1; i < end; ++i) {
       for (const ir::ValueId written : view_.touched[i].writes) {
-        if (!view_.memory.overwritten(written, reads, may_be_alike).empty()) return true;
+        if (!view_.overwritten(written, reads, may_be_alike).empty()) return true;
       }
     }
     return false;
@@ -237,7 +143,7 @@ class MapsFinder {
     if (joins) open_.push_back({});
     std::vector<Open> open;
     for (Open& group : open_) {
-      if (conflicts(group, step)) {
+      if (view_.conflicts(group.touched, step)) {
         close(group);
         continue;
       }
@@ -254,20 +160,6 @@ class MapsFinder {
       }
     }
     open_ = std::move(open);
-  }
-
-  // Whether the steps of the group, computed with this one or after it, might read or leave other
-  // values. They may read a state only before this one writes it: the runtime overwrites nothing
-  // that a step still reads (may_write_in_place).
-  bool conflicts(const Open& group, size_t step) const {
-    const Touched& touched = view_.touched[step];
-    if (view_.memory.depend(group.touched, touched)) return true;
-    const Values& read = group.touched.reads;
-    return std::any_of(touched.writes.begin(), touched.writes.end(), [&](ir::ValueId written) {
-      const Values states = view_.memory.overwritten(written, touched.reads, are_alike);
-      return !states.empty() &&
-             std::includes(read.begin(), read.end(), states.begin(), states.end());
-    });
   }
 
   // Divides the group's steps among kernels, by the size of their arguments.
@@ -303,6 +195,7 @@ std::vector<JoinedGroup> find_joined(const ir::Graph& graph, const fuse::Plan& p
                                      const Target& target, const std::set<size_t>& on_host) {
   const PlanView view(graph, plan, target, on_host);
   std::vector<JoinedGroup> groups = MapsFinder(view).find();
+  take_block_maps(view, groups);
   const PairFinder finder(view);
   std::set<size_t> taken;  // by pairs: a step is in one
   for (size_t i = 0; i < plan.steps.size(); ++i) {

@@ -11,9 +11,10 @@ namespace redfuser::codegen {
 // Steps that the last one of them, their leader, computes.
 struct JoinedGroup {
   enum class Kind {
-    ThinRows,  // the rows of a cascade, and the product of few rows that alone reads them
-    Maps,      // elementwise steps
-    Chain,     // two products: the second one alone reads the first one's result, row by row
+    ThinRows,   // the rows of a cascade, and the product of few rows that alone reads them
+    Maps,       // elementwise steps
+    BlockMaps,  // elementwise steps, and the attention that reads them
+    Chain,      // two products: the second one alone reads the first one's result, row by row
   };
   Kind kind;
   std::vector<size_t> steps;  // ascending

@@ -1,6 +1,7 @@
 #include "codegen/joined/joined_steps.h"
 
 #include "base/error.h"
+#include "codegen/joined/block_maps_joiner.h"
 #include "codegen/joined/chain_joiner.h"
 #include "codegen/joined/maps_joiner.h"
 #include "codegen/joined/rows_joiner.h"
@@ -16,6 +17,8 @@ const char* name_in(JoinedGroup::Kind kind) {
       return kThinRowsStep;
     case JoinedGroup::Kind::Maps:
       return kMapsStep;
+    case JoinedGroup::Kind::BlockMaps:
+      return kBlockMapsStep;
     case JoinedGroup::Kind::Chain:
       return kChainStep;
   }
@@ -68,6 +71,9 @@ std::unique_ptr<Joiner> JoinedSteps::joiner(const ir::Graph& graph, const fuse::
   for (const size_t step : group->steps) steps.push_back(&plan.steps[step]);
   if (group->kind == JoinedGroup::Kind::Maps) {
     return maps_joiner(graph, std::move(steps), target, sizes, left_out);
+  }
+  if (group->kind == JoinedGroup::Kind::BlockMaps) {
+    return block_maps_joiner(graph, std::move(steps), target, sizes, left_out);
   }
   const auto pair = group->kind == JoinedGroup::Kind::Chain ? chain_joiner : rows_joiner;
   return pair(graph, plan, *steps[0], *steps[1], target, sizes, left_out);

@@ -1,5 +1,6 @@
 // Steps of a plan that a GPU computes as one: the rows of a cascade with the product of few rows
-// that reads them, two chained products, and elementwise steps that do not depend on each other.
+// that reads them, two chained products, elementwise steps that do not depend on each other, and
+// such steps with the attention that reads them.
 // The last one of such steps, their leader, has the calls of all; the others have none.
 #pragma once
 

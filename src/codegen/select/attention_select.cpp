@@ -17,7 +17,7 @@ namespace redfuser::codegen {
 namespace {
 
 constexpr const char* kHopper = "attention_hopper";
-constexpr const char* kSplit = "attention_split";
+constexpr const char* kSplit = kSplitKvFamily;
 constexpr const char* kPortable = "attention";
 
 KernelConfig choice_of(const HopperConfig& config) { return {kHopper, config.parameters()}; }
@@ -28,11 +28,6 @@ HopperConfig hopper_of(const KernelConfig& choice) {
 }
 
 KernelConfig choice_of(const SplitKvConfig& config) { return {kSplit, config.parameters()}; }
-
-SplitKvConfig split_of(const KernelConfig& choice) {
-  return {choice.at("warps"), choice.at("keys"), choice.at("stages"), choice.at("boxed") != 0,
-          choice.at("blocks")};
-}
 
 KernelConfig choice_of(const FlashMmaConfig& config) { return {kPortable, config.parameters()}; }
 
@@ -249,19 +244,27 @@ KernelLaunch whole_kernel(StepBuilder& builder, const AttentionSpec& form,
                                  hopper_config(builder, form, scores));
 }
 
+// That of size classes.
+std::optional<SplitShare> split_class(StepBuilder& builder, const AttentionSpec& form) {
+  ir::Expr few = has_few_rows(builder, form);
+  if (few->is_constant(0) || builder.leaves_out(kSplit)) return std::nullopt;
+  const AttentionSpec packed = packed_gqa_rows(builder.pool(), form);
+  const auto config =
+      split_kv_config(builder.target, packed, tma_tiles(builder, packed).has_value());
+  return config ? std::optional(SplitShare{few, *config}) : std::nullopt;
+}
+
 // Few rows are split along the keys; of many, the Hopper family takes what it can.
 bool add_size_classes(StepBuilder& builder, const AttentionSpec& form) {
   ir::ExprPool& pool = builder.pool();
   const auto operands = operands_of(builder, form);
   const bool whole = operands || portable_config(builder, form);
-  ir::Expr few = has_few_rows(builder, form);
-  std::optional<KernelLaunch> split;
-  if (!few->is_constant(0) && !builder.leaves_out(kSplit)) {
-    split = split_kv_kernel(builder, packed_gqa_rows(pool, form));
-  }
-  if (!split) few = pool.boolean(false);
+  const auto split = split_class(builder, form);
+  ir::Expr few = split ? split->when : pool.boolean(false);
   if (!whole && !few->is_constant(1)) return false;
-  if (split) add_where(builder, few, std::move(*split));
+  if (split) {
+    add_where(builder, few, split_kv_kernel(builder, packed_gqa_rows(pool, form), split->config));
+  }
   if (few->is_constant(1)) return true;
   ir::Expr many = few->is_constant() ? pool.boolean(true) : pool.make(ir::ExprOp::Not, {few});
   add_where(builder, many, whole_kernel(builder, form, operands));
@@ -304,6 +307,15 @@ ir::Expr has_few_rows(StepBuilder& builder, const AttentionSpec& form) {
                                     pool.make(ir::ExprOp::And, {idle, wide})});
 }
 
+std::optional<SplitShare> split_share(StepBuilder& builder, const AttentionSpec& form) {
+  if (!is_constant(form)) return split_class(builder, form);
+  const std::vector<Candidate> candidates = Choices(builder, form).run();
+  if (candidates.empty()) return split_class(builder, form);
+  const KernelConfig& choice = candidates.front().choice;
+  if (choice.family != kSplit) return std::nullopt;
+  return SplitShare{builder.pool().boolean(true), SplitKvConfig::of(choice)};
+}
+
 std::vector<Candidate> attention_configs(StepBuilder& builder, const AttentionSpec& form) {
   return Choices(builder, form).run();
 }
@@ -314,7 +326,7 @@ void add_attention(StepBuilder& builder, const AttentionSpec& form, const Kernel
     calls.push_back(flash_mma_kernel(builder, form, flash_mma_of(choice)));
   } else if (choice.family == kSplit) {
     const AttentionSpec packed = packed_gqa_rows(builder.pool(), form);
-    calls.push_back(split_kv_kernel(builder, packed, split_of(choice)));
+    calls.push_back(split_kv_kernel(builder, packed, SplitKvConfig::of(choice)));
   } else {
     RF_CHECK(choice.family == kHopper, "{} computes no attention", to_string(choice));
     const auto operands = hopper_operands(builder, form);

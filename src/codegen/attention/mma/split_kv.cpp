@@ -18,6 +18,16 @@ std::string config_text(const MmaFunctor& functor, const SplitKvConfig& config, 
       functor.config((rows + 7) / 8));
 }
 
+// TMA reads by another proxy than the threads write by.
+std::string maps_text(KernelText& kernel, const BlockMaps& maps, const SplitKvConfig& config,
+                      const Segments& segments) {
+  const std::string other =
+      fmt::format("blockIdx.x / static_cast<unsigned>({})",
+                  kernel.size(kernel.pool().mul(segments.count, segments.row_tiles)));
+  return block_maps_text(kernel, maps, config.threads(), other) +
+         (config.boxed ? "ptx_fence_global_copies();\n" : "") + "__syncthreads();\n";
+}
+
 }  // namespace
 
 std::optional<KernelLaunch> split_kv_kernel(StepBuilder& builder, const AttentionSpec& form) {
@@ -28,7 +38,7 @@ std::optional<KernelLaunch> split_kv_kernel(StepBuilder& builder, const Attentio
 }
 
 KernelLaunch split_kv_kernel(StepBuilder& builder, const AttentionSpec& form,
-                             const SplitKvConfig& config) {
+                             const SplitKvConfig& config, const BlockMaps* maps) {
   const auto boxes = config.boxed ? tma_tiles(builder, form) : std::nullopt;
   RF_CHECK(!config.boxed || boxes, "TMA cannot load the keys");
   const Segments segments = split_segments(builder, form, config);
@@ -40,19 +50,22 @@ KernelLaunch split_kv_kernel(StepBuilder& builder, const AttentionSpec& form,
                              functor.text(true);
   const std::string construction = functor.construction();
   const std::string operands = functor.operands(boxes ? 2 : 0);
+  const std::string first = maps == nullptr ? "" : maps_text(kernel, *maps, config, segments);
   const std::string body = fmt::format(
-      "const Form form = {};\nconst SplitStates out = {{reinterpret_cast<float*>({}), {}, "
+      "{}const Form form = {};\nconst SplitStates out = {{reinterpret_cast<float*>({}), {}, "
       "static_cast<unsigned>({}), "
       "static_cast<unsigned>({})}};\n"
       "split_kv<Config>(form, {}, {}, {}, out);\n",
-      construction, kernel.buffer(segments.states, true), kernel.counter(),
+      first, construction, kernel.buffer(segments.states, true), kernel.counter(),
       kernel.size(segments.count), kernel.size(segments.row_tiles), operands, functor.lines(),
       functor.length());
   KernelLaunch launch =
-      kernel.launch("attention_split", form.rows.comment,
+      kernel.launch(maps == nullptr ? kSplitKvFamily : kBlockMapsFamily,
+                    (maps == nullptr ? "" : "maps\n" + maps->equations) + form.rows.comment,
                     {boxes ? "device/attention/split_boxes.cuh" : "device/attention/split_kv.cuh"},
                     before, body, config.threads(), config.blocks);
   launch.config = config.parameters();
+  if (maps != nullptr) launch.config.emplace_back("maps", static_cast<int>(maps->shapes.size()));
   launch.shared = split_shared_bytes(builder.target, form, config);
   launch.static_shared = SplitKvLayout::kStatic;
   launch.grid[0] = builder.pool().mul(segments.groups, segments.count);

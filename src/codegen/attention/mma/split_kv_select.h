@@ -9,6 +9,8 @@
 
 namespace redfuser::codegen {
 
+inline constexpr const char* kSplitKvFamily = "attention_split";
+
 struct SplitKvConfig {
   int warps = 4, keys = 32, stages = 3;  // keys of a warp's tile; tiles in flight
   bool boxed = false;                    // K and V are loaded by TMA
@@ -22,6 +24,10 @@ struct SplitKvConfig {
             {"stages", stages},
             {"boxed", boxed ? 1 : 0},
             {"blocks", blocks}};
+  }
+  static SplitKvConfig of(const KernelConfig& choice) {
+    return {choice.at("warps"), choice.at("keys"), choice.at("stages"), choice.at("boxed") != 0,
+            choice.at("blocks")};
   }
 };
 
