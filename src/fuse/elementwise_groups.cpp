@@ -185,7 +185,8 @@ class GroupBuilder {
     while (!candidates.empty() && trial.nodes.size() < count && members.size() < kMaxNodes) {
       const ir::NodeId node = *candidates.rbegin();
       candidates.erase(node);
-      const bool ours = demand_.used_only_by(node, members);
+      // Other steps compute the views again that this one does not own.
+      const bool ours = demand_.used_only_by(node, trial.owned);
       if (!may_absorb(node, ours)) {
         rejected.insert(node);
         continue;

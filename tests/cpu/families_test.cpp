@@ -187,13 +187,13 @@ TEST(CpuFamilies, EveryConfigurationOfAConvolutionComputesTheSame) {
     const char* after = "";
   };
   const Case cases[] = {
-      {"float[2, 6, 23, 31] x, float[40, 6, 3, 3] w", "pads = [1, 1, 1, 1]", 10},
+      {"float[2, 6, 23, 31] x, float[40, 6, 3, 3] w", "pads = [1, 1, 1, 1]", 7},
       {"float[1, 20, 19, 70] x, float[70, 20, 1, 1] w", "", 10},
       {"float[1, 12, 41, 40] x, float[20, 6, 3, 3] w", "group = 2, strides = [2, 2]", 10},
-      {"float[1, 3, 600] x, float[33, 3, 9] w, float[33] b", "strides = [4], pads = [4, 4]", 6},
+      {"float[1, 3, 600] x, float[33, 3, 9] w, float[33] b", "strides = [4], pads = [4, 4]", 5},
       {"float[1, 5, 20, 21] x, float[10, 1, 5, 5] w", "group = 5, dilations = [2, 1]", 3},
       {"double[1, 6, 9, 10, 11] x, double[20, 6, 3, 3, 3] w", "pads = [1, 1, 1, 1, 1, 1]", 4},
-      {"float[2, 6, 23, 31] x, float[40, 6, 3, 3] w", "pads = [1, 1, 1, 1]", 10,
+      {"float[2, 6, 23, 31] x, float[40, 6, 3, 3] w", "pads = [1, 1, 1, 1]", 7,
        "s = Sigmoid(c) y = Mul(c, s)"},
       {"float[1, 12, 41, 40] x, float[20, 6, 3, 3] w, float[20, 20, 1] r",
        "group = 2, strides = [2, 2], pads = [0, 1, 1, 1]", 6, "a = Add(c, r) y = Relu(a)"},
