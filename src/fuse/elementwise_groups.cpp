@@ -53,6 +53,7 @@ void Demand::need(ir::ValueId first) {
     if (region < 0) {
       for (ir::ValueId read : facts_.reads(node)) {
         users_[read].insert(node);
+        if (facts_.binds_by(node, read)) outside_uses_.insert(read);
         stack.push_back(read);
       }
       continue;
@@ -136,7 +137,8 @@ class GroupBuilder {
       if (!facts_.binds(node)) continue;
       step.binds.push_back(node);
       for (ir::ValueId read : facts_.reads(node)) {
-        if (!nodes.count(facts_.producer(read))) reads.insert(read);
+        const bool inside = nodes.count(facts_.producer(read)) > 0;
+        if (!inside || facts_.binds_by(node, read)) reads.insert(read);
       }
     }
     step.reads.assign(reads.begin(), reads.end());

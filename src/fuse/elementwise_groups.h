@@ -28,7 +28,8 @@ class Demand {
   const NodeFacts& facts_;
   const std::vector<Region>& regions_;
   std::map<ir::NodeId, int> region_of_;
-  std::set<ir::ValueId> needed_, outside_uses_;  // the latter: read by a region, or a graph output
+  // The latter: read by a region, by a node whose sizes they decide, or a graph output.
+  std::set<ir::ValueId> needed_, outside_uses_;
   std::map<ir::ValueId, std::set<ir::NodeId>> users_;
 };
 

@@ -10,6 +10,7 @@
 #include "ir/evaluate.h"
 #include "ops/lowering.h"
 #include "ops/op_def.h"
+#include "ops/sizes.h"
 
 namespace redfuser::fuse {
 namespace {
@@ -123,6 +124,13 @@ NodeFacts::Traits NodeFacts::traits_of(ir::NodeId id) const {
   }
   traits.unpacks &= !traits.reduces;
   return traits;
+}
+
+bool NodeFacts::binds_by(ir::NodeId node, ir::ValueId read) const {
+  if (!binds(node)) return false;
+  const ir::Value& value = graph_.values[static_cast<size_t>(read)];
+  const auto count = ops::constant_count(value.shape);
+  return !value.is_constant() && count && *count <= ir::kMaxElements;
 }
 
 std::vector<ir::NodeId> NodeFacts::consumers_of(ir::NodeId node) const {

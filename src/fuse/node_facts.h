@@ -47,6 +47,9 @@ class NodeFacts {
   }
   // The node's output sizes are known only from the run-time contents of its inputs.
   bool binds(ir::NodeId node) const { return traits_[static_cast<size_t>(node)].binds; }
+  // The node binds sizes, possibly by the contents of this input: one with few elements
+  // (ir::kMaxElements). Such a value must be in memory before the node's step.
+  bool binds_by(ir::NodeId node, ir::ValueId read) const;
 
   // Nodes whose run-time sizes are used by this node's result shapes or lowering.
   const std::set<ir::NodeId>& size_sources(ir::NodeId node) const {

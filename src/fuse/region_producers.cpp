@@ -174,6 +174,12 @@ RegionGrower::Absorption RegionGrower::absorption(const RegionDraft& draft, ir::
   const bool published = std::any_of(outputs.begin(), outputs.end(), [&](ir::ValueId v) {
     return v != ir::kAbsent && (facts_.is_output(v) || taken_.pinned.count(v));
   });
+  const bool sizes = std::any_of(outputs.begin(), outputs.end(), [&](ir::ValueId v) {
+    return v != ir::kAbsent &&
+           std::any_of(consumers.begin(), consumers.end(),
+                       [&](ir::NodeId consumer) { return facts_.binds_by(consumer, v); });
+  });
+  if (sizes) return Absorption::None;
   const bool ours =
       !published && std::all_of(consumers.begin(), consumers.end(), [&](ir::NodeId consumer) {
         return draft.owned.count(consumer) > 0;

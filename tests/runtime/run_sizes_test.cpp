@@ -5,6 +5,7 @@
 #include "onnx/import/import.h"
 #include "redfuser/compare.h"
 #include "redfuser/redfuser.h"
+#include "runtime/cpu/plan_run.h"
 #include "runtime/program/compiled_program.h"
 #include "support/control_flow.h"
 
@@ -87,6 +88,39 @@ TEST(RunSizes, ArePlannedInABoundedNumber) {
     steps = planned_steps(session);
   }
   EXPECT_EQ(grown, 16u);
+}
+
+// Bounds of slices that other nodes compute: a plan serves all, whether an elementwise step, a
+// reduction or a cascade takes in what reads the slice.
+TEST(RunSizes, FollowFromValuesWithinAPlan) {
+  constexpr const char* kBounds =
+      "(float[16, 4] x, int64[5] starts, int64[5] ends, int64 i) => (y) { "
+      "zero = Constant<value_ints = [0]>() a = Gather(starts, i) b = Gather(ends, i) "
+      "from = Unsqueeze(a, zero) to = Unsqueeze(b, zero) s = Slice(x, from, to, zero) ";
+  for (const char* end : {"y = Neg(s) }", "y = ReduceSum(s, zero) }", "y = Softmax<axis = 0>(s) }",
+                          "t = Transpose(s) e = Softmax(t) y = MatMul(e, s) }"}) {
+    SCOPED_TRACE(end);
+    const Model model = Model::parse(std::string(kHead) + kBounds + end);
+    EXPECT_TRUE(model.handle()->needs_values.empty());
+    const auto program = compile(model).handle();
+    ThreadPool pool(1);
+    runtime::PlanRun plan(program, pool, false);
+    Tensor starts(DType::Int64, {5}), ends(DType::Int64, {5}), i(DType::Int64, {});
+    for (int64_t k = 0; k < 5; ++k) {
+      starts.as<int64_t>()[k] = 3 * k;
+      ends.as<int64_t>()[k] = 3 * k + 1 + k % 3;
+    }
+    for (int64_t k = 0; k < 5; ++k) {
+      *i.as<int64_t>() = k;
+      const Tensor x = ramp({16, 4}, -2);
+      const std::vector<const Tensor*> inputs = {&x, &starts, &ends, &i};
+      const std::vector<Tensor> outputs = plan.run(inputs, int64_t{1} << 30, nullptr);
+      const Tensor wanted =
+          evaluated(model, {{"x", x}, {"starts", starts}, {"ends", ends}, {"i", i}}).at("y");
+      const Comparison comparison = compare("y", outputs[0], wanted, {1e-5, 1e-6});
+      EXPECT_TRUE(comparison.passed) << describe(comparison);
+    }
+  }
 }
 
 // So that equal inputs give equal bits, whatever sizes a session has seen between.
