@@ -23,6 +23,10 @@ std::vector<Case> cases() {
       {"max_pool",
        "g (float[b, 4, 16, 16] x) => (float[b, 4, 8, 8] y) "
        "{ y = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(x) }"},
+      {"average_pool_larger_than_its_input",
+       "g (float[b, 4, h, 7] x) => (float[b, 4, p, q] y) "
+       "{ y = AveragePool<kernel_shape = [2560, 2560], strides = [2560, 2560], ceil_mode = 1>(x) "
+       "}"},
   };
 }
 

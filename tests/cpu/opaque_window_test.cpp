@@ -287,6 +287,9 @@ INSTANTIATE_TEST_SUITE_P(
         WindowCase{{6, 7}, {3, 3}, {2, 3}, {}, {}, 1, 2, 4, DType::Float64, "SAME_UPPER"},
         WindowCase{{6, 6}, {3, 3}, {2, 2}, {}, {}, 1, 2, 4, DType::Float32, "", true},
         WindowCase{{6, 7}, {3, 3}, {3, 2}, {}, {1, 1, 1, 1}, 1, 2, 4, DType::Float32, "", true},
+        // Kernels larger than the input and its padding.
+        WindowCase{{7, 5}, {2560, 2560}, {2560, 2560}, {}, {}, 1, 2, 4, DType::Float32, "", true},
+        WindowCase{{6, 7}, {4, 3}, {9, 2}, {3, 2}, {2, 1, 1, 0}, 1, 2, 4, DType::Float16, "", true},
         // Planes in several bands, wide windows, columns in two and in more phases.
         WindowCase{{90, 70}, {2, 2}, {1, 1}, {}, {}, 1, 2, 4, DType::Float32, "SAME_UPPER"},
         WindowCase{{13, 13}, {13, 13}, {1, 1}, {}, {6, 6, 6, 6}},

@@ -15,12 +15,27 @@ struct PoolWindow {
   std::vector<ir::Expr> output, taps;
 };
 
+// The taps of a window along a dimension. Only under ceil_mode may a kernel be larger than the
+// padded input; taps behind the padding count nowhere.
+ir::Expr tap_count(const ops::NodeView& view, const Windows& w, size_t i) {
+  ir::ExprPool& pool = view.pool();
+  ir::Expr kernel = pool.integer(w.kernel[i]);
+  if (view.integer("ceil_mode", 0) == 0) return kernel;
+  ir::Expr padded = pool.add(view.shape(0)[i + 2], pool.add(w.pad_begin[i], w.pad_end[i]));
+  return pool.make(ir::ExprOp::Min,
+                   {kernel, ops::ceil_div(pool, padded, pool.integer(w.dilation[i]))});
+}
+
 PoolWindow pool_window(StepBuilder& builder, const ops::NodeView& view) {
   ir::ExprPool& pool = builder.pool();
   PoolWindow result;
   result.w = windows_of(view, view.integers("kernel_shape", {}));
   result.output = axes_of(pool, builder.shape(view.node().outputs[0]), "o");
-  result.taps = axes_of(pool, constants(pool, result.w.kernel), "k");
+  std::vector<ir::Expr> counts;
+  for (size_t i = 0; i < result.w.kernel.size(); ++i) {
+    counts.push_back(tap_count(view, result.w, i));
+  }
+  result.taps = axes_of(pool, counts, "k");
   return result;
 }
 

@@ -107,6 +107,10 @@ Window make_window(const ops::NodeView& node, std::span<const int64_t> input,
                             fmt::join(kernel, ","), fmt::join(input, ",")));
     }
     if (window.output[i] == 1) window.stride[i] = 1;  // a step that is never taken
+    // Under ceil_mode a kernel may be larger than the input: taps behind the padding count nowhere.
+    const int64_t padded = window.input[i] + window.pad_begin[i] + window.pad_end[i];
+    window.kernel[i] =
+        std::clamp<int64_t>((padded - 1) / window.dilation[i] + 1, 1, window.kernel[i]);
   }
   return window;
 }
