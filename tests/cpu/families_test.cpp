@@ -167,6 +167,13 @@ TEST(CpuFamilies, EveryConfigurationComputesTheSame) {
       {"y = ReduceMax<keepdims = 0>(x)", {9, 131}, 1},
       {"a = Constant<value = int64[1] {0}>() y = ReduceSum(x, a)", {300, 70}, 4},
       {"a = Constant<value_int = 1>() y = CumSum(x, a)", {30, 70}, 1},
+      // Running along rows, beside columns in tiles and with whole runs in a tile.
+      {"a = Constant<value_int = 0>() y = CumSum(x, a)", {30, 270}, 4, true},
+      {"d = Constant<value_ints = [5, 6, 50]>() a = Constant<value_int = 1>() r = Reshape(x, d) "
+       "e = Exp(r) c = CumSum<reverse = 1, exclusive = 1>(e, a) f = Constant<value_ints = [30, "
+       "50]>() y = Reshape(c, f)",
+       {30, 50},
+       4},
       {"k = Constant<value = int64[1] {1500}>() y, i = TopK(x, k)", {3, 2100}, 4, true},
       {"k = Constant<value = int64[1] {40}>() y, i = TopK<largest = 0>(x, k)", {5, 2100}, 4, true},
   };

@@ -142,8 +142,9 @@ class Clock {
         dynamic_cast<const RowIndex*>(&i) != nullptr) {
       return machine_.index_rate;
     }
-    if (dynamic_cast<const RunningFold*>(&i) != nullptr ||
-        dynamic_cast<const TakeColumn*>(&i) != nullptr) {
+    const auto* fold = dynamic_cast<const RunningFold*>(&i);
+    if (fold != nullptr && fold->length > 0) return machine_.convert_rate;
+    if (fold != nullptr || dynamic_cast<const TakeColumn*>(&i) != nullptr) {
       return machine_.scalar_rate;
     }
     if (!i.writes.empty() && info(i.writes[0]).elem == Elem::I64) return machine_.integer_rate;

@@ -10,10 +10,11 @@ namespace redfuser::cpu {
 namespace {
 
 constexpr const char *kRows = "reduction_rows", *kColumns = "reduction_columns",
-                     *kRunning = "running";
+                     *kRunning = "running", *kRunningRows = "running_rows";
 constexpr int64_t kTileElements = 1 << 16, kMaxRows = 512;
 constexpr int64_t kColumnTiles[] = {64, 256, 1024};
-constexpr int64_t kListTile = 512;  // elements that are looked at together
+constexpr int64_t kRunColumnTiles[] = {16, 64, 256};  // beside the rows of a run
+constexpr int64_t kListTile = 512;                    // elements that are looked at together
 
 ReducePlan::MakeBody body_of(const StepForm& form) {
   return [&form](ir::ExprPool& pool) {
@@ -27,9 +28,11 @@ ReducePlan::MakeBody body_of(const StepForm& form) {
 
 std::vector<int64_t> column_tiles(const ReducePlan& plan, ReduceColumnsKind kind) {
   const int64_t columns = std::max<int64_t>(plan.columns(), 1);
-  if (kind != ReduceColumnsKind::Output) return {columns};
+  const bool beside = kind == ReduceColumnsKind::BesideRunning;
+  if (kind != ReduceColumnsKind::Output && !beside) return {columns};
   std::vector<int64_t> tiles;
-  for (const int64_t tile : kColumnTiles) {
+  for (const int64_t tile : beside ? kRunColumnTiles : kColumnTiles) {
+    if (beside && std::min(tile, columns) * plan.run_length() > kTileElements) continue;
     if (tiles.empty() || tile < 2 * columns) tiles.push_back(std::min(tile, columns));
   }
   return tiles;
@@ -108,10 +111,25 @@ std::shared_ptr<const StepPlan> emit_running(StepForm& form, const select::Kerne
   return emit_reduction(form, choice, ReduceColumnsKind::Running, kRunning, body_of(form));
 }
 
+select::FamilyAnswer offer_running_rows(StepForm& form) {
+  auto answer =
+      offer_reduction(form, ReduceColumnsKind::BesideRunning, kRunningRows, body_of(form));
+  if (answer.candidates.empty() && answer.refusal.empty()) {
+    answer.refusal = "a tile has all rows of the running axis, which are too many";
+  }
+  return answer;
+}
+std::shared_ptr<const StepPlan> emit_running_rows(StepForm& form,
+                                                  const select::KernelConfig& choice) {
+  return emit_reduction(form, choice, ReduceColumnsKind::BesideRunning, kRunningRows,
+                        body_of(form));
+}
+
 constexpr Family kFamilies[] = {
     {kRows, offer_rows, emit_rows},
     {kColumns, offer_columns, emit_columns},
     {kRunning, offer_running, emit_running},
+    {kRunningRows, offer_running_rows, emit_running_rows},
 };
 
 }  // namespace

@@ -72,7 +72,8 @@ std::string ReducePlan::build(const ir::Graph& graph, std::span<const int64_t> s
     if (index->op == ir::ExprOp::Axis) axes.push_back(index);
   }
   const ir::Expr kept = running_axis(pool, axes, body);
-  const bool running = kind == ReduceColumnsKind::Running;
+  const bool beside = kind == ReduceColumnsKind::BesideRunning;
+  const bool running = kind == ReduceColumnsKind::Running || beside;
   if (running && kept == nullptr) return "no result continues the one before it";
   if (!running && kept != nullptr) return "each result would be computed from the first element on";
   rows_ = extent_of(axes);
@@ -82,11 +83,11 @@ std::string ReducePlan::build(const ir::Graph& graph, std::span<const int64_t> s
   std::erase(axes, kept);
   split_axes(pool, axes, all);
   std::vector<ir::Expr> column_axes;
-  if (running) column_axes = {kept};
+  if (running && !beside) column_axes = {kept};
   const ColumnsOfReduction choice(axes, body);
   if (kind == ReduceColumnsKind::Reduced) {
     if (std::string refusal = choice.refuses_reduced(); !refusal.empty()) return refusal;
-  } else if (kind == ReduceColumnsKind::Output) {
+  } else if (kind == ReduceColumnsKind::Output || beside) {
     const auto found = choice.output_axis();
     if (const auto* refusal = std::get_if<std::string>(&found)) return *refusal;
     column_axes = {std::get<ir::Expr>(found)};
@@ -97,11 +98,17 @@ std::string ReducePlan::build(const ir::Graph& graph, std::span<const int64_t> s
       row_axes.push_back(axis);
     }
   }
+  if (beside) {
+    row_axes.push_back(kept);
+    run_length_ = extent_of(kept);
+  }
   const TileBuilder::DimsOf dims = [&](int64_t id) {
     return dims_of(graph, static_cast<ir::ValueId>(id), symbols);
   };
   TileBuilder builder(pool, program, dims);
-  if (running) builder.bind_running(*cascade::running_body(pool, body));
+  if (running) {
+    builder.bind_running(*cascade::running_body(pool, body), beside ? run_length_ : 0);
+  }
   builder.set_rows(row_axes);
   rows_ = extent_of(row_axes);
   if (!column_axes.empty()) {
@@ -123,7 +130,7 @@ int64_t ReducePlan::widest() const {
 
 void ReducePlan::set_tiles(int64_t rows, int64_t columns) {
   if (rows_ == 0) return;
-  row_tile_ = std::clamp<int64_t>(rows, 1, rows_);
+  row_tile_ = std::clamp<int64_t>(ceil_div(rows, run_length_) * run_length_, 1, rows_);
   column_tile_ = std::clamp<int64_t>(columns, 1, std::max<int64_t>(columns_, 1));
   if (scope_ != kNoScope) program.scopes[static_cast<size_t>(scope_)].tile = column_tile_;
   program.row_tile = row_tile_;

@@ -12,9 +12,9 @@
 
 namespace redfuser::cpu {
 
-// What the columns of its tiles are: the reduced axis, axes of the output, or the axis of a running
-// reduction, all of it in one tile.
-enum class ReduceColumnsKind { Reduced, Output, Running };
+// What the columns of its tiles are: the reduced axis, axes of the output, the axis of a running
+// reduction, all of it in one tile, or, beside rows that are all of that axis, another one.
+enum class ReduceColumnsKind { Reduced, Output, Running, BesideRunning };
 
 class ReducePlan final : public TilePlan {
  public:
@@ -40,12 +40,14 @@ class ReducePlan final : public TilePlan {
 
   int64_t rows() const { return rows_; }
   int64_t columns() const { return columns_; }
+  // A task has a multiple of so many rows.
+  int64_t run_length() const { return run_length_; }
   // The longest row of a register that is not made of output columns.
   int64_t widest() const;
 
  private:
   ir::ValueId value_ = -1;
-  int64_t rows_ = 1, columns_ = 1, row_tile_ = 1, column_tile_ = 1;
+  int64_t rows_ = 1, columns_ = 1, row_tile_ = 1, column_tile_ = 1, run_length_ = 1;
   int scope_ = kNoScope;
 };
 

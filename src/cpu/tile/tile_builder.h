@@ -52,8 +52,12 @@ class TileBuilder {
   // Gives a leaf (or, by value number, a ranked result) its register.
   void bind(ir::Expr leaf, RegisterId r);
   void bind_ranked(int64_t value, RegisterId matrix, int64_t filled);
-  // The reduction is computed along its row axis, which is alone in a fixed scope.
-  void bind_running(const cascade::Running& running) { running_ = running; }
+  // The reduction is computed along its row axis, which is alone in a fixed scope or, with a
+  // `length`, the last of the rows, of which a task has whole runs.
+  void bind_running(const cascade::Running& running, int64_t length = 0) {
+    running_ = running;
+    run_length_ = length;
+  }
 
   // Registers and instructions for drivers that build loops of their own.
   RegisterId make(Elem elem, Shape shape, int scope, int depth);
@@ -171,6 +175,7 @@ class TileBuilder {
   std::unordered_map<ir::Expr, RegisterId> leaves_;
   std::map<int64_t, std::pair<RegisterId, int64_t>> ranked_;
   std::optional<cascade::Running> running_;
+  int64_t run_length_ = 0;
   std::unordered_map<RegisterId, Instruction*> elementwise_;  // producers of dense registers
 };
 

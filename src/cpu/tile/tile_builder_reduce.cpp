@@ -162,7 +162,7 @@ RegisterId TileBuilder::build_running() {
   const RegisterId x = spread(compile_term(running_->reduce, running_->element), v.shape, v.scope);
   const int depth = std::max(v.depth, info(x).depth);
   const RegisterId total = make(info(x).elem, v.shape, v.scope, depth);
-  emit(std::make_unique<RunningFold>(*running_, total, x), depth);
+  emit(std::make_unique<RunningFold>(*running_, run_length_, total, x), depth);
   return wrapped(total, running_->reduce->dtype);
 }
 

@@ -130,13 +130,15 @@ struct ReduceColumns final : Instruction {
 };
 
 // out[r, c] = ⊕ of the columns of a up to c, or from c on in reverse; `exclusive` leaves c out. All
-// columns of the scope are there. Floats add up and multiply in double, as one number runs through
-// all elements, and round once per element.
+// columns of the scope are there. With a `length`, the same along rows: a tile's rows are runs of
+// so many. Floats add up and multiply in double, as one number runs through all elements, and round
+// once per element.
 struct RunningFold final : Instruction {
-  RunningFold(const cascade::Running& running, RegisterId out, RegisterId a);
+  RunningFold(const cascade::Running& running, int64_t length, RegisterId out, RegisterId a);
   void run(TileContext& machine) const override;
   ir::Reduction reduction;
   bool reverse, exclusive;
+  int64_t length;  // 0: along columns
 };
 
 // Keeps the best `keep` (value, index) pairs of each row, best first; NaN is best of all, ties go

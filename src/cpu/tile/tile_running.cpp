@@ -1,4 +1,6 @@
 // The instruction of running reductions.
+#include <algorithm>
+#include <array>
 #include <limits>
 #include <type_traits>
 
@@ -8,8 +10,12 @@
 
 namespace redfuser::cpu {
 
-RunningFold::RunningFold(const cascade::Running& running, RegisterId out, RegisterId a)
-    : reduction(running.reduce->reduction), reverse(running.reverse), exclusive(running.exclusive) {
+RunningFold::RunningFold(const cascade::Running& running, int64_t run_length, RegisterId out,
+                         RegisterId a)
+    : reduction(running.reduce->reduction),
+      reverse(running.reverse),
+      exclusive(running.exclusive),
+      length(run_length) {
   reads = {a};
   writes = {out};
 }
@@ -36,9 +42,12 @@ T folded(T total, T x) {
   return x < total || x != x ? x : total;
 }
 
+template <typename T>
+using TotalOf = std::conditional_t<std::is_same_v<T, float>, double, T>;
+
 template <ir::Reduction reduction, typename T>
-void run_rows(TileContext& machine, const RunningFold& op) {
-  using Total = std::conditional_t<std::is_same_v<T, float>, double, T>;
+void run_columns(TileContext& machine, const RunningFold& op) {
+  using Total = TotalOf<T>;
   const Extents e = extents_of(machine, info(machine, op.writes[0]));
   for (int64_t r = 0; r < e.rows; ++r) {
     const T* x = reinterpret_cast<const T*>(row_address(machine, op.reads[0], r));
@@ -53,17 +62,52 @@ void run_rows(TileContext& machine, const RunningFold& op) {
   }
 }
 
+// One row of a run: totals of its columns go on.
+template <ir::Reduction reduction, typename T>
+void run_row(const T* x, T* out, TotalOf<T>* totals, int64_t columns, bool exclusive) {
+  for (int64_t c = 0; c < columns; ++c) {
+    const TotalOf<T> next = folded<reduction>(totals[c], static_cast<TotalOf<T>>(x[c]));
+    out[c] = static_cast<T>(exclusive ? totals[c] : next);
+    totals[c] = next;
+  }
+}
+
+template <ir::Reduction reduction, typename T>
+void run_rows(TileContext& machine, const RunningFold& op) {
+  constexpr int64_t kTogether = 128;  // columns whose totals stay in the L1 cache
+  const Extents e = extents_of(machine, info(machine, op.writes[0]));
+  std::array<TotalOf<T>, kTogether> totals;
+  for (int64_t first = 0; first < e.rows; first += op.length) {
+    for (int64_t column = 0; column < e.columns; column += kTogether) {
+      totals.fill(first_of<TotalOf<T>>(op.reduction));
+      for (int64_t i = 0; i < op.length; ++i) {
+        const int64_t row = first + (op.reverse ? op.length - 1 - i : i);
+        run_row<reduction>(
+            reinterpret_cast<const T*>(row_address(machine, op.reads[0], row)) + column,
+            reinterpret_cast<T*>(row_address(machine, op.writes[0], row)) + column, totals.data(),
+            std::min(kTogether, e.columns - column), op.exclusive);
+      }
+    }
+  }
+}
+
+template <ir::Reduction reduction, typename T>
+void run_along(TileContext& machine, const RunningFold& op) {
+  return op.length > 0 ? run_rows<reduction, T>(machine, op)
+                       : run_columns<reduction, T>(machine, op);
+}
+
 template <typename T>
 void run_type(TileContext& machine, const RunningFold& op) {
   switch (op.reduction) {
     case ir::Reduction::Sum:
-      return run_rows<ir::Reduction::Sum, T>(machine, op);
+      return run_along<ir::Reduction::Sum, T>(machine, op);
     case ir::Reduction::Prod:
-      return run_rows<ir::Reduction::Prod, T>(machine, op);
+      return run_along<ir::Reduction::Prod, T>(machine, op);
     case ir::Reduction::Max:
-      return run_rows<ir::Reduction::Max, T>(machine, op);
+      return run_along<ir::Reduction::Max, T>(machine, op);
     default:
-      return run_rows<ir::Reduction::Min, T>(machine, op);
+      return run_along<ir::Reduction::Min, T>(machine, op);
   }
 }
 
