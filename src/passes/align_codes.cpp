@@ -8,7 +8,7 @@
 #include "passes/code_products.h"
 #include "passes/column_concat.h"
 #include "passes/passes.h"
-#include "passes/rewrite.h"
+#include "passes/rewriting/rewrite.h"
 
 namespace redfuser::passes {
 namespace {

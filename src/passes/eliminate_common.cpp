@@ -5,7 +5,7 @@
 #include "ir/same_attribute.h"
 #include "ops/op_def.h"
 #include "passes/passes.h"
-#include "passes/rewrite.h"
+#include "passes/rewriting/rewrite.h"
 
 namespace redfuser::passes {
 namespace {

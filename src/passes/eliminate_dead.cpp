@@ -1,5 +1,5 @@
 #include "passes/passes.h"
-#include "passes/rewrite.h"
+#include "passes/rewriting/rewrite.h"
 
 namespace redfuser::passes {
 namespace {

@@ -16,7 +16,7 @@
 #include "ops/reindex.h"
 #include "passes/code_products.h"
 #include "passes/passes.h"
-#include "passes/rewrite.h"
+#include "passes/rewriting/rewrite.h"
 #include "passes/weights/code_finder.h"
 #include "redfuser/memory_limit.h"
 

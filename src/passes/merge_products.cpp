@@ -13,7 +13,7 @@
 #include "ops/op_def.h"
 #include "passes/column_concat.h"
 #include "passes/passes.h"
-#include "passes/rewrite.h"
+#include "passes/rewriting/rewrite.h"
 #include "passes/weights/store_codes.h"
 
 namespace redfuser::passes {

@@ -12,7 +12,7 @@
 #include "ops/lowering.h"
 #include "ops/op_def.h"
 #include "passes/passes.h"
-#include "passes/rewrite.h"
+#include "passes/rewriting/rewrite.h"
 
 namespace redfuser::passes {
 namespace {

@@ -32,6 +32,16 @@ bool eliminate_common(ir::Graph& graph);
 // Removes nodes that do not contribute to an output, and unused values; renumbers both.
 bool eliminate_dead(ir::Graph& graph);
 
+// Divides sums of products of three to six values into sums of products of two, in the order of the
+// fewest products:
+//
+//   Σ_h Σ_k a[q,k]·w[h,g]·v[k,h] = Σ_h w[h,g]·(Σ_k a[q,k]·v[k,h])
+//
+// Left whole are sums that take fewer products at once (Σ a·b·c over one axis), products of two
+// values with a factor that is free of the summed axis, and results of 16 bits, which would round
+// in between. For execution.
+bool divide_einsums(ir::Graph& graph);
+
 // Multiplies constant scales of the channels behind a convolution into its weights, and adds
 // constant shifts to its bias: those of a normalisation by constant statistics. For weights of
 // float32 and float64, which round to narrower types. For execution only, since the weights lose

@@ -10,7 +10,7 @@
 #include "ops/op_def.h"
 #include "passes/index_functions.h"
 #include "passes/passes.h"
-#include "passes/rewrite.h"
+#include "passes/rewriting/rewrite.h"
 
 namespace redfuser::passes {
 namespace {

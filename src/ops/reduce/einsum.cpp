@@ -1,5 +1,6 @@
+#include "ops/reduce/einsum.h"
+
 #include <algorithm>
-#include <map>
 
 #include "base/error.h"
 #include "ops/broadcast.h"
@@ -8,15 +9,6 @@
 
 namespace redfuser::ops {
 namespace {
-
-// A parsed equation. Labels are letters; the dimensions of an ellipsis are the labels 0, -1, -2,
-// ... from the right, so that they broadcast as in numpy.
-struct Equation {
-  std::vector<std::vector<int>> terms;
-  std::vector<int> output;
-  std::vector<int> summed;       // in order of appearance
-  std::map<int, ir::Expr> size;  // of every label
-};
 
 std::vector<int> labels_of(const NodeView& view, const std::string& term, int ellipsis) {
   std::vector<int> labels;
@@ -76,7 +68,9 @@ void note_size(const NodeView& view, Equation& equation, int label, ir::Expr siz
   known = known ? broadcast_shapes(view, {known}, {size})[0] : size;
 }
 
-Equation parse(const NodeView& view) {
+}  // namespace
+
+Equation equation_of(const NodeView& view) {
   std::string text = view.text("equation", "");
   text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
   const size_t arrow = text.find("->");
@@ -114,12 +108,14 @@ Equation parse(const NodeView& view) {
   return equation;
 }
 
+namespace {
+
 void infer_einsum(InferContext& context) {
   for (int i = 0; i < context.input_count(); ++i) {
     check_operand(context, i, Operand::Number);
     if (context.dtype(i) != context.dtype(0)) context.fail("the inputs differ in dtype");
   }
-  const Equation equation = parse(context);
+  const Equation equation = equation_of(context);
   Shape shape;
   for (int label : equation.output) shape.push_back(equation.size.at(label));
   context.set(0, context.dtype(0), std::move(shape));
@@ -170,7 +166,7 @@ std::vector<ir::Expr> summed_axes(LowerContext& context, const Equation& equatio
 
 ir::Expr lower_einsum(LowerContext& context) {
   ir::ExprPool& pool = context.pool();
-  const Equation equation = parse(context);
+  const Equation equation = equation_of(context);
   std::map<int, ir::Expr> at;
   for (size_t i = 0; i < equation.output.size(); ++i) {
     at[equation.output[i]] = context.index()[i];
