@@ -42,6 +42,8 @@ LAYERS = [
     Form("LpPool", [IMAGE], {"kernel_shape": [2, 2], "p": 2}), Form("GlobalAveragePool", [IMAGE]), Form("GlobalMaxPool", [IMAGE]), Form("GlobalLpPool", [IMAGE], {"p": 1}, last=21), Form("GlobalLpPool", [IMAGE], {"p": 3}, last=21), Form("GlobalLpPool", [IMAGE], last=21),
     Form("MaxUnpool", [f(1, 1, 2, 2), np.array([[[[5, 7], [13, 15]]]])], {"kernel_shape": [2, 2], "strides": [2, 2]}, first=9),
     Form("RoiAlign", [IMAGE, BOXES, i(0, 0)], {"output_height": 2, "output_width": 2, "sampling_ratio": 2}, first=10),
+    Form("RoiAlign", [IMAGE, BOXES, i(0, 0)], {"output_height": 3, "output_width": 1, "sampling_ratio": 9}, first=10),
+    Form("RoiAlign", [IMAGE, BOXES, i(0, 0)], {"output_height": 2, "output_width": 2}, first=16),
     Form("NonMaxSuppression", SUPPRESSION, first=10), Form("GridSample", [f(1, 2, 4, 4), np.tanh(f(1, 3, 3, 2))], first=16),
     Form("GridSample", [f(1, 2, 4, 4), np.tanh(f(1, 3, 3, 2))], {"mode": "linear", "padding_mode": "border"}, first=20),
     Form("NegativeLogLikelihoodLoss", [f(3, 5), i(1, 0, 4)], {"reduction": "mean"}, first=12), Form("SoftmaxCrossEntropyLoss", [f(3, 5), i(1, 0, 4)], first=12, outputs=2),

@@ -1,4 +1,4 @@
-// Regions of interest, unpooling, deformable convolution and images from columns.
+// Maxima of regions, unpooling, deformable convolution and images from columns.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -17,39 +17,6 @@ void store(Tensor& tensor, const ChargedVector<double>& values) {
     using T = typename decltype(tag)::type;
     for (size_t i = 0; i < values.size(); ++i) tensor.as<T>()[i] = saturated<T>(values[i]);
   });
-}
-
-// The four elements around a point of a plane and their weights; none outside of it by more than
-// one element.
-struct Corner {
-  int64_t element = 0;
-  double weight = 0;
-};
-using Corners = std::array<Corner, 4>;
-
-// A point beyond the last element takes the last element's value.
-Corners clamped_corners(double y, double x, int64_t height, int64_t width) {
-  Corners corners;
-  if (y < -1 || y > static_cast<double>(height) || x < -1 || x > static_cast<double>(width)) {
-    return corners;
-  }
-  const auto split = [](double at, int64_t size, int64_t& low, int64_t& high) {
-    at = std::max(at, 0.0);
-    low = static_cast<int64_t>(at);
-    if (low >= size - 1) {
-      low = high = size - 1;
-      return 0.0;
-    }
-    high = low + 1;
-    return at - static_cast<double>(low);
-  };
-  int64_t top = 0, bottom = 0, left = 0, right = 0;
-  const double v = split(y, height, top, bottom), h = split(x, width, left, right);
-  corners[0] = {top * width + left, (1 - v) * (1 - h)};
-  corners[1] = {top * width + right, (1 - v) * h};
-  corners[2] = {bottom * width + left, v * (1 - h)};
-  corners[3] = {bottom * width + right, v * h};
-  return corners;
 }
 
 // The image is zero around.
@@ -87,78 +54,6 @@ struct Geometry {
 };
 
 }  // namespace
-
-void run_roi_align(OpaqueCall& call) {
-  const Dims& in = call.dims(0);
-  const ChargedVector<double> x = call.reals_of(0), rois = call.reals_of(1);
-  const std::vector<int64_t> batch = call.integers_of(2);
-  const int64_t rows = call.dims(1)[0], height = in[2], width = in[3], channels = in[1];
-  const int64_t out_height = call.integer("output_height", 1),
-                out_width = call.integer("output_width", 1);
-  if (call.dims(1)[1] != 4 || static_cast<int64_t>(batch.size()) != rows || out_height < 1 ||
-      out_width < 1) {
-    call.fail("boxes, batch indices or output sizes");
-  }
-  if (height == 0 || width == 0) call.fail("the image has no elements to sample");
-  const double scale = call.real("spatial_scale", 1);
-  const int64_t ratio = call.integer("sampling_ratio", 0);
-  constexpr int64_t kMaxRatio = 4096;
-  if (ratio > kMaxRatio) call.fail(fmt::format("a sampling_ratio of {}", ratio));
-  const bool maximum = call.text("mode", "avg") == "max";
-  const std::string fallback = call.opset() < 16 ? "output_half_pixel" : "half_pixel";
-  const bool half = call.text("coordinate_transformation_mode", fallback) == "half_pixel";
-  const double offset = half ? 0.5 : 0;
-  for (int64_t r = 0; r < rows; ++r) {
-    const int64_t n = batch[static_cast<size_t>(r)];
-    if (n < 0 || n >= in[0]) call.fail(fmt::format("batch index {} of {}", n, in[0]));
-    const double* box = rois.data() + 4 * r;
-    if (!std::isfinite(scale * (box[0] + box[1] + box[2] + box[3]))) {
-      call.fail("a box is not finite");
-    }
-  }
-  Tensor& y = call.allocate(0, {rows, channels, out_height, out_width});
-  ChargedVector<double> out(static_cast<size_t>(y.size()));
-  for (int64_t r = 0; r < rows; ++r) {
-    const int64_t n = batch[static_cast<size_t>(r)];
-    const double* box = rois.data() + 4 * r;
-    const double left = box[0] * scale - offset, top = box[1] * scale - offset;
-    double box_width = box[2] * scale - offset - left, box_height = box[3] * scale - offset - top;
-    if (!half) box_width = std::max(box_width, 1.0), box_height = std::max(box_height, 1.0);
-    const double bin_h = box_height / static_cast<double>(out_height);
-    const double bin_w = box_width / static_cast<double>(out_width);
-    constexpr double kMaxSamples = 4096;
-    if (!(bin_h < kMaxSamples && bin_w < kMaxSamples)) call.fail("a box is too large");
-    const auto samples = [&](double bin) {
-      return ratio > 0 ? ratio : static_cast<int64_t>(std::ceil(std::max(bin, 0.0)));
-    };
-    const int64_t down = samples(bin_h), across = samples(bin_w);
-    for (int64_t at = 0; at < channels * out_height * out_width; ++at) {
-      const int64_t c = at / (out_height * out_width), i = at / out_width % out_height;
-      const int64_t j = at % out_width;
-      const double* plane = x.data() + (n * channels + c) * height * width;
-      double sum = 0, largest = 0;
-      bool first = true;
-      for (int64_t s = 0; s < down * across; ++s) {
-        const double v = top + (static_cast<double>(i) + (static_cast<double>(s / across) + 0.5) /
-                                                             static_cast<double>(down)) *
-                                   bin_h;
-        const double h = left + (static_cast<double>(j) + (static_cast<double>(s % across) + 0.5) /
-                                                              static_cast<double>(across)) *
-                                    bin_w;
-        for (const Corner& corner : clamped_corners(v, h, height, width)) {
-          const double part = corner.weight == 0 ? 0 : corner.weight * plane[corner.element];
-          sum += part;
-          largest = first ? part : std::max(largest, part);
-          first = false;
-        }
-      }
-      const auto count = static_cast<double>(std::max<int64_t>(down * across, 1));
-      out[static_cast<size_t>(r * channels * out_height * out_width + at)] =
-          maximum ? largest : sum / count;
-    }
-  }
-  store(y, out);
-}
 
 // Boxes [image, left, top, right, bottom] count whole elements, the last ones included. A part of a
 // box outside of the image is 0.

@@ -106,19 +106,25 @@ void run_scatter_elements(OpaqueCall& call) {
       call.fail("indices " + describe(indices) + " reach outside data " + describe(data));
     }
   }
-  std::vector<int64_t> strides = strides_of(data.dims()), index = call.integers_of(1);
-  std::vector<int64_t> index_strides = strides_of(indices.dims());
-  Combine combine = read_reduction(call);
+  const std::vector<int64_t> strides = strides_of(data.dims()), index = call.integers_of(1);
+  const std::vector<int64_t> lines = strides_of(indices.dims());
+  const Combine combine = read_reduction(call);
   Tensor& y = start_output(call);
+  const int64_t length = rank == 0 ? 1 : indices.dims().back();
+  const int64_t step = axis == rank - 1 ? 0 : 1;  // between elements of a line, but for the index
   dispatch(data.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for (int64_t i = 0; i < updates.size(); ++i) {
-      int64_t offset = checked_index(call, index[i], data.dims()[axis]) * strides[axis];
-      for (int d = 0; d < rank; ++d) {
-        if (d != axis) offset += i / index_strides[d] % indices.dims()[d] * strides[d];
+    const T* update = updates.as<T>();
+    for (int64_t i = 0; i < updates.size(); i += length) {
+      int64_t line = 0;
+      for (int d = 0; d + 1 < rank; ++d) {
+        if (d != axis) line += i / lines[d] % indices.dims()[d] * strides[d];
       }
-      T& target = y.as<T>()[offset];
-      target = combined(combine, target, updates.as<T>()[i]);
+      for (int64_t k = 0; k < length; ++k) {
+        const int64_t at = checked_index(call, index[i + k], data.dims()[axis]) * strides[axis];
+        T& target = y.as<T>()[line + at + k * step];
+        target = combined(combine, target, update[i + k]);
+      }
     }
   });
 }
