@@ -109,10 +109,16 @@ std::variant<CascadeCandidate, CandidateRefusal> formed(
       outputs.push_back({output, body, std::move(index)});
     }
   }
+  std::vector<cascade::LoweredOutput> written = outputs;
   if (has_long_reduction(outputs)) {
-    for (cascade::LoweredOutput& output : outputs) output.body = write_out_short(pool, output.body);
+    for (cascade::LoweredOutput& output : written) output.body = write_out_short(pool, output.body);
   }
-  auto extracted = extract(pool, outputs, axes);
+  auto extracted = extract(pool, written, axes);
+  // A short axis may be one of several that are streamed as one: those of a batch of few images.
+  if (std::holds_alternative<std::string>(extracted)) {
+    auto whole = extract(pool, outputs, axes);
+    if (!std::holds_alternative<std::string>(whole)) extracted = std::move(whole);
+  }
   if (auto* reason = std::get_if<std::string>(&extracted)) return CandidateRefusal{*reason, false};
   CascadeCandidate shape{std::get<cascade::Extraction>(std::move(extracted)), {}};
   auto derived = derive(pool, shape.extraction.cascade);

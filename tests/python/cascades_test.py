@@ -48,6 +48,8 @@ CASES = {
     "variance": (VARIANCE + [node("Identity", "v", "y")], {"x": floats(4, 9)}, LAST, 18, "y", {"row": 1}),
     "variance down columns": (VARIANCE + [node("Identity", "v", "y")], {"x": floats(400, 9)}, {"axes": np.array([0])}, 18, "y", {"row": 1}),
     "norm over two adjacent axes": (NORMALISED, {"x": floats(4, 9, 6, 5)}, {"axes": np.array([2, 3])}, 18, "y", {"row": 1}),
+    "norm over a short axis and long ones": (NORMALISED, {"x": floats(4, 9, 6, 5)}, {"axes": np.array([0, 2, 3])}, 18, "y", {"row": 1}),
+    "batch norm in training": ([node("BatchNormalization", "x s b m v", "y n w", training_mode=1)], {"x": floats(3, 4, 6, 5)}, {"s": floats(4), "b": floats(4), "m": floats(4), "v": np.abs(floats(4))}, 15, "y", {"row": 1}),
     "softmax into top-k": ([node("Softmax", "x", "p"), node("TopK", "p k", "y i")], {"x": floats(4, 19)}, {"k": np.array([3])}, 20, "y i", {"row": 1}),
     "gate product, softmax, top-k": ([node("MatMul", "x w", "l"), node("Softmax", "l", "p"), node("TopK", "p k", "y i")], {"x": floats(14, 19)}, {"w": floats(19, 8), "k": np.array([3])}, 20, "y i", {"other": 1}),
     "arg-max of a softmax": ([node("Softmax", "x", "p"), node("ArgMax", "p", "y", axis=-1)], {"x": floats(4, 19)}, {}, 20, "y", {"row": 1}),
