@@ -1,5 +1,6 @@
 // Sums of products of several values by sums of products of two, in the order of the fewest
-// products. Sums over axes that nothing else has are done with the pair that has them.
+// products. Sums over axes that nothing else has are done with the pair that has them, and their
+// axes stand side by side, so that they are one axis of a matrix product.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,23 +41,32 @@ struct Pair {
   size_t a = 0, b = 0;
 };
 
-// The labels of the product of two terms, where nothing else needs the others: those of both, those
-// of the first alone, those of the second alone.
+// The labels of the product of two terms, where nothing else needs the others: those of the result,
+// in both, the first or the second term, and behind them those that are summed later, side by side
+// in the order of a term with which they are.
 Labels product_of(const Sum& sum, Pair pair) {
   const Labels &a = sum.terms[pair.a], &b = sum.terms[pair.b];
   Labels result;
   const auto add = [&](const Labels& from, const auto& wanted) {
     for (const int label : from) {
-      bool needed = has(sum.output, label);
-      for (size_t t = 0; t < sum.terms.size(); ++t) {
-        needed |= t != pair.a && t != pair.b && has(sum.terms[t], label);
-      }
-      if (needed && wanted(label) && !has(result, label)) result.push_back(label);
+      if (wanted(label) && !has(result, label)) result.push_back(label);
     }
   };
-  add(a, [&](int label) { return has(b, label); });
-  add(a, [](int) { return true; });
-  add(b, [](int) { return true; });
+  Labels later;  // what terms other than these sum
+  for (size_t t = 0; t < sum.terms.size(); ++t) {
+    for (const int label : sum.terms[t]) {
+      const bool own = has(a, label) || has(b, label), other = t != pair.a && t != pair.b;
+      if (own && other && !has(sum.output, label) && !has(later, label)) later.push_back(label);
+    }
+  }
+  // A single one may stand anywhere.
+  const auto kept = [&](int label) {
+    return has(sum.output, label) || (later.size() == 1 && label == later[0]);
+  };
+  add(a, [&](int label) { return kept(label) && has(b, label); });
+  add(a, kept);
+  add(b, kept);
+  add(later, [](int) { return true; });
   return result;
 }
 
@@ -67,6 +77,28 @@ Sum without(const Sum& sum, Pair pair) {
   }
   rest.terms.push_back(rest.terms.empty() ? sum.output : product_of(sum, pair));
   return rest;
+}
+
+bool is_contiguous(const Labels& labels, const Labels& part) {
+  return std::search(labels.begin(), labels.end(), part.begin(), part.end()) != labels.end() ||
+         part.empty();
+}
+
+// The labels that a product of two terms sums and both have once, if there are several: in the
+// order of the second term where they stand side by side in it, else of the first.
+Labels summed_together(const Labels& a, const Labels& b, const Labels& result) {
+  const auto of = [&](const Labels& term, const Labels& other) {
+    Labels labels;
+    for (const int label : term) {
+      const bool once = std::count(term.begin(), term.end(), label) == 1 &&
+                        std::count(other.begin(), other.end(), label) == 1;
+      if (once && !has(result, label)) labels.push_back(label);
+    }
+    return labels;
+  };
+  const Labels second = of(b, a), first = of(a, b);
+  if (first.size() < 2) return {};
+  return is_contiguous(b, second) ? second : first;
 }
 
 class Order {
@@ -158,30 +190,68 @@ class Divider {
   }
 
  private:
+  // The order in which the node is divided: of two terms the one pair; none where it stays whole.
+  std::vector<Pair> pairs_of(const ir::Node& node, const ops::Equation& equation) const {
+    const DType dtype = graph_.values[static_cast<size_t>(node.outputs[0])].dtype;
+    const size_t terms = node.inputs.size();
+    if (terms == 2 && is_float(dtype)) return {Pair{0, 1}};
+    if (terms < 3 || terms > kMaxTerms) return {};
+    if (dtype != DType::Float32 && dtype != DType::Float64) return {};
+    if (equation.summed.empty() || is_contraction(graph_, node.outputs[0])) return {};
+    const Order order(equation);
+    auto [count, pairs] = order.best({equation.terms, equation.output});
+    if (count > kMaxProducts * order.products(equation.terms)) return {};
+    return pairs;
+  }
+
+  // The value with `last` as its last labels, unless they stand side by side in that order.
+  ir::ValueId ordered(ir::NodeId at, const ir::Node& node, ir::ValueId value, Labels& labels,
+                      const Labels& last) {
+    if (is_contiguous(labels, last)) return value;
+    Labels wanted;
+    std::vector<int64_t> perm;
+    const auto add = [&](size_t from) {
+      wanted.push_back(labels[from]);
+      perm.push_back(static_cast<int64_t>(from));
+    };
+    for (size_t i = 0; i < labels.size(); ++i) {
+      if (!has(last, labels[i])) add(i);
+    }
+    for (const int label : last) {
+      add(static_cast<size_t>(std::find(labels.begin(), labels.end(), label) - labels.begin()));
+    }
+    labels = std::move(wanted);
+    ir::Node transpose = ops::new_node_for(node, "Transpose", {value});
+    transpose.attributes["perm"] = std::move(perm);
+    const std::string& name = graph_.values[static_cast<size_t>(node.outputs[0])].name;
+    return editor_.add(at, std::move(transpose), fmt::format("{}/operand{}", name, value));
+  }
+
   void divide(ir::NodeId at, const ir::Node& node) {
     const ir::ValueId whole = node.outputs[0];
     const ir::Value value = graph_.values[static_cast<size_t>(whole)];
-    const size_t terms = node.inputs.size();
-    if (terms < 3 || terms > kMaxTerms || value.is_constant()) return;
-    if (value.dtype != DType::Float32 && value.dtype != DType::Float64) return;
+    if (value.is_constant()) return;
     const ops::Equation equation = ops::equation_of(ops::NodeView(graph_, node));
     const auto letters = letters_of(equation);
-    if (equation.summed.empty() || !letters || is_contraction(graph_, whole)) return;
-    const Order order(equation);
-    Sum sum{equation.terms, equation.output};
-    const auto [count, pairs] = order.best(sum);
-    if (count > kMaxProducts * order.products(equation.terms)) return;
+    const std::vector<Pair> pairs = pairs_of(node, equation);
+    if (!letters || pairs.empty()) return;
     const auto text = [&](const Labels& labels) {
       std::string result;
       for (const int label : labels) result += letters->at(label);
       return result;
     };
+    Sum sum{equation.terms, equation.output};
     std::vector<ir::ValueId> values = node.inputs;
     for (const Pair& pair : pairs) {
       Sum rest = without(sum, pair);
-      ir::Node product = ops::new_node_for(node, "Einsum", {values[pair.a], values[pair.b]});
-      product.attributes["equation"] = fmt::format(
-          "{},{}->{}", text(sum.terms[pair.a]), text(sum.terms[pair.b]), text(rest.terms.back()));
+      Labels a = sum.terms[pair.a], b = sum.terms[pair.b];
+      const Labels together = summed_together(a, b, rest.terms.back());
+      if (pairs.size() == 1 && is_contiguous(a, together) && is_contiguous(b, together)) return;
+      const ir::ValueId left = ordered(at, node, values[pair.a], a, together);
+      const ir::ValueId right = ordered(at, node, values[pair.b], b, together);
+      ir::Node product = ops::new_node_for(node, "Einsum", {left, right});
+      product.attributes["equation"] =
+          fmt::format("{},{}->{}", text(a), text(b), text(rest.terms.back()));
       values.erase(values.begin() + static_cast<std::ptrdiff_t>(pair.b));
       values.erase(values.begin() + static_cast<std::ptrdiff_t>(pair.a));
       values.push_back(editor_.add(at, std::move(product),

@@ -39,7 +39,8 @@ bool eliminate_dead(ir::Graph& graph);
 //
 // Left whole are sums that take fewer products at once (Σ a·b·c over one axis), products of two
 // values with a factor that is free of the summed axis, and results of 16 bits, which would round
-// in between. For execution.
+// in between. Where a product of two floats sums several axes, it reads an operand transposed so
+// that they stand side by side in both. For execution.
 bool divide_einsums(ir::Graph& graph);
 
 // Multiplies constant scales of the channels behind a convolution into its weights, and adds

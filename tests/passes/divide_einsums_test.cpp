@@ -10,7 +10,7 @@ namespace {
 struct EinsumCase {
   std::string name, equation;
   std::vector<Dims> dims;
-  std::vector<std::string> divided;  // equations; as it is where the sum stays whole
+  std::vector<std::string> divided;  // equations, and other operators
   DType dtype = DType::Float32;
 };
 
@@ -28,6 +28,8 @@ std::vector<EinsumCase> cases() {
        "bln,bsn,bls,bsp->blp",
        {{2, 9, 4}, {2, 9, 4}, {2, 9, 9}, {2, 9, 5}},
        {"bln,bsn->bls", "bls,bls->bls", "bsp,bls->blp"}},
+      // What is summed at last lies side by side in both.
+      {"routing", "etf,efd,te->td", {{3, 4, 5}, {3, 5, 6}, {4, 3}}, {"etf,te->tef", "efd,tef->td"}},
       {"ellipsis",
        "...ab,bc,...cd->...ad",
        {{3, 2, 9}, {9, 8}, {3, 8, 7}},
@@ -44,6 +46,22 @@ std::vector<EinsumCase> cases() {
        DType::Float64},
       {"open_sizes", "ab,bc,cd->ad", {{9, 8}, {8, 7}, {7, -1}}, {"ab,bc->ac", "cd,ac->ad"}},
       {"two", "ab,bc->ac", {{2, 9}, {9, 8}}, {"ab,bc->ac"}},
+      {"two_of_side_by_side", "bqhd,hdm->bqm", {{2, 3, 4, 5}, {4, 5, 6}}, {"bqhd,hdm->bqm"}},
+      {"two_apart", "bhqd,hdm->bqm", {{2, 4, 3, 5}, {4, 5, 6}}, {"Transpose", "bqhd,hdm->bqm"}},
+      {"two_apart_in_both",
+       "hqd,dmh->qm",
+       {{4, 3, 5}, {5, 6, 4}},
+       {"Transpose", "Transpose", "qhd,mhd->qm"},
+       DType::Float16},
+      {"two_apart_after_a_product",
+       "hqd,hdm,mk->qk",
+       {{4, 3, 5}, {4, 5, 2}, {2, 6}},
+       {"Transpose", "qhd,hdm->qm", "mk,qm->qk"}},
+      {"two_apart_and_a_diagonal",
+       "abac,bcd->ad",
+       {{3, 4, 3, 5}, {4, 5, 6}},
+       {"Transpose", "aabc,bcd->ad"}},
+      {"diagonals", "iji,jik->k", {{3, 4, 3}, {4, 3, 5}}, {"iji,jik->k"}},
       {"elementwise", "ab,ab,a->ab", {{2, 9}, {2, 9}, {2}}, {"ab,ab,a->ab"}},
       {"one_axis", "i,i,i->", {{9}, {9}, {9}}, {"i,i,i->"}},
       {"scaled_product", "ab,bc,a->ac", {{5, 9}, {9, 8}, {5}}, {"ab,bc,a->ac"}},
@@ -64,7 +82,9 @@ TEST_P(DivideEinsums, LeavesTheValues) {
   EXPECT_EQ(run_pass(passes::divide_einsums, b.graph), c.divided.size() > 1);
   std::vector<std::string> equations;
   for (const ir::Node& node : b.graph.nodes) {
-    equations.push_back(std::get<std::string>(node.attributes.at("equation")));
+    const auto equation = node.attributes.find("equation");
+    equations.push_back(
+        equation == node.attributes.end() ? node.op : std::get<std::string>(equation->second));
   }
   EXPECT_EQ(equations, c.divided);
 }
