@@ -1,5 +1,5 @@
-// The floating types of 8 bits as codes; src/base/low_bit.h has the same types for the host. A code
-// stays a code in registers until it is converted to float.
+// The floating types of 8 bits and fewer as codes; src/base/low_bit.h has the same types for the
+// host. A code stays a code in registers until it is converted to float.
 #pragma once
 
 #include "device/ptx.cuh"
@@ -30,11 +30,13 @@ using E4M3FNUZ = LowBitFormat<3, 8, 0x7f, 0x80, 0x80, true>;
 using E5M2 = LowBitFormat<2, 15, 0x7b, 0x7c, 0x7f, false>;
 using E5M2FNUZ = LowBitFormat<2, 16, 0x7f, 0x80, 0x80, true>;
 struct E8M0 {};
+struct E2M1 {};
 using e4m3fn_t = low_bit_t<E4M3FN>;
 using e4m3fnuz_t = low_bit_t<E4M3FNUZ>;
 using e5m2_t = low_bit_t<E5M2>;
 using e5m2fnuz_t = low_bit_t<E5M2FNUZ>;
 using e8m0_t = low_bit_t<E8M0>;
+using e2m1_t = low_bit_t<E2M1>;
 
 template <class Format>
 struct Element<low_bit_t<Format>> {
@@ -66,6 +68,13 @@ __device__ __forceinline__ float to_float(e4m3fn_t x) {
 __device__ __forceinline__ float to_float(e8m0_t x) {
   if (x.bits == 0xff) return NAN_F;
   return __uint_as_float(x.bits == 0 ? 1u << 22 : static_cast<unsigned>(x.bits) << 23);
+}
+
+// The scale takes the bias of a float to that of the type.
+__device__ __forceinline__ float to_float(e2m1_t x) {
+  const unsigned sign = (x.bits & 8u) << 28;
+  const float size = __uint_as_float((x.bits & 7u) << 22) * 0x1p126f;
+  return __uint_as_float(sign | __float_as_uint(size));
 }
 
 // The code nearest to x, ties to the even code. Numbers that are normal in the format are rounded
@@ -136,6 +145,21 @@ struct ToLowBit<e8m0_t> {
     const unsigned exact = exponent == 0 ? 1u << 22 : 0;
     return e8m0_t(exponent + (fraction > exact ? 1 : 0));
   }
+};
+
+// Codes are steps of a half up to 2, of one up to 4 and of two from there on. Larger numbers become
+// the largest, NaN -0.
+template <>
+struct ToLowBit<e2m1_t> {
+  static __device__ __forceinline__ e2m1_t of(float x) {
+    if (x != x) return e2m1_t(8u);
+    const float size = fminf(fabsf(x), 6.0f);
+    const float steps = size < 2   ? rintf(size * 2)
+                        : size < 4 ? rintf(size) + 2
+                                   : rintf(size * 0.5f) + 4;
+    return e2m1_t(static_cast<unsigned>(steps) | (__float_as_uint(x) >> 28 & 8u));
+  }
+  static __device__ __forceinline__ e2m1_t saturated(float x) { return of(x); }
 };
 
 template <class T>

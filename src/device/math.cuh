@@ -52,6 +52,16 @@ __device__ __forceinline__ float divide(float x, const Divisor& d) {
   return x * d.scale * d.reciprocal;
 }
 
+// The low bits of an integer, as a signed number and as an unsigned one.
+template <int Bits>
+__device__ __forceinline__ long long narrow_signed(long long x) {
+  return static_cast<long long>(static_cast<unsigned long long>(x) << (64 - Bits)) >> (64 - Bits);
+}
+template <int Bits>
+__device__ __forceinline__ long long narrow_unsigned(long long x) {
+  return x & ((1ll << Bits) - 1);
+}
+
 // Integer quotients; small operands use 32-bit division.
 __device__ __forceinline__ long long trunc_div(long long a, long long b) {
   if (((a | b) >> 31) == 0) {

@@ -100,6 +100,15 @@ TEST(DeviceIntegers, AreThoseOfNumbers) {
   }
 }
 
+TEST(DeviceIntegers, NarrowWordsWrap) {
+  for (const int64_t word : words()) {
+    EXPECT_EQ(device::narrow_signed<4>(word), ir::wrapped_word(DType::Int4, word));
+    EXPECT_EQ(device::narrow_unsigned<4>(word), ir::wrapped_word(DType::UInt4, word));
+    EXPECT_EQ(device::narrow_signed<2>(word), ir::wrapped_word(DType::Int2, word));
+    EXPECT_EQ(device::narrow_unsigned<2>(word), ir::wrapped_word(DType::UInt2, word));
+  }
+}
+
 struct TextCase {
   const char* name;
   DType dtype;
@@ -143,6 +152,10 @@ const TextCase kTexts[] = {
     {"from_float", DType::Float32, cast<DType::UInt64>, "to_unsigned(a)"},
     {"to_uint8", DType::Float32, cast<DType::UInt8>,
      "static_cast<long long>(static_cast<unsigned char>(to_int32(a)))"},
+    {"add4", DType::Int4, of_both<ir::ExprOp::Add>, "narrow_signed<4>(wrapping_add(a, b))"},
+    {"to_uint4", DType::Float32, cast<DType::UInt4>, "narrow_unsigned<4>(to_int32(a))"},
+    {"to_int2", DType::UInt8, cast<DType::Int2>, "narrow_signed<2>(a)"},
+    {"from_int2", DType::Int2, cast<DType::Float32>, "static_cast<float>(a)"},
     {"to_uint32", DType::Float32, cast<DType::UInt32>,
      "static_cast<long long>(static_cast<unsigned>(to_integer(a)))"},
 };
@@ -191,6 +204,25 @@ TEST(IntegerText, CompilesForEveryType) {
     for (const codegen::KernelLaunch& kernel : generate_model(model.path()).kernels) {
       const auto result = compiler->compile(kernel.source, 90);
       EXPECT_TRUE(result.compiled) << type << "\n" << result.log << kernel.source;
+    }
+  }
+}
+
+TEST(IntegerText, CompilesForNarrowTypes) {
+  Compiler* compiler = Compiler::find();
+  if (!compiler) GTEST_SKIP() << "no libnvrtc: tools/setup.sh installs one";
+  for (const auto& [name, number] :
+       {std::pair{"uint4", 21}, {"int4", 22}, {"uint2", 25}, {"int2", 26}}) {
+    const std::string graph = fmt::format(
+        "<ir_version: 13, opset_import: [\"\" : 25]> g (float[64, 96] x, {0}[64, 96] c) => "
+        "({0}[64, 96] q, float16[96, 64] z, int8[64, 96] w) {{ q = Cast<to = {1}>(x) "
+        "t = Transpose(c) z = Cast<to = 10>(t) w = Cast<to = 3>(c) }}",
+        name, number);
+    const GeneratedModel generated = generate_model(Model::parse(graph));
+    EXPECT_FALSE(generated.kernels.empty());
+    for (const codegen::KernelLaunch& kernel : generated.kernels) {
+      const auto result = compiler->compile(kernel.source, 90);
+      EXPECT_TRUE(result.compiled) << name << "\n" << result.log << kernel.source;
     }
   }
 }

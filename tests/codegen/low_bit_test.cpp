@@ -1,5 +1,5 @@
-// Floats of 8 bits in kernels: the functions of src/device/low_bit.cuh, compiled for the host,
-// against base/low_bit.h; and that NVRTC takes what graphs with them become.
+// Floats of 8 bits and fewer in kernels: the functions of src/device/low_bit.cuh, compiled for the
+// host, against base/low_bit.h; and that NVRTC takes what graphs with them become.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,6 +24,8 @@ struct uint4 {
 };
 inline float __uint_as_float(unsigned bits) { return std::bit_cast<float>(bits); }
 inline float fabsf(float x) { return std::fabs(x); }
+inline float fminf(float x, float y) { return std::fmin(x, y); }
+inline float rintf(float x) { return std::rint(x); }
 inline float fmaf(float x, float y, float z) { return std::fma(x, y, z); }
 inline float __frcp_rn(float x) { return 1 / x; }
 inline float __int_as_float(int bits) { return std::bit_cast<float>(bits); }
@@ -64,7 +66,8 @@ const Type kTypes[] = {type_of<device_codes::e4m3fn_t>(DType::Float8E4M3FN),
                        type_of<device_codes::e4m3fnuz_t>(DType::Float8E4M3FNUZ),
                        type_of<device_codes::e5m2_t>(DType::Float8E5M2),
                        type_of<device_codes::e5m2fnuz_t>(DType::Float8E5M2FNUZ),
-                       type_of<device_codes::e8m0_t>(DType::Float8E8M0)};
+                       type_of<device_codes::e8m0_t>(DType::Float8E8M0),
+                       type_of<device_codes::e2m1_t>(DType::Float4E2M1)};
 
 void expect_code(const Type& type, float x) {
   ASSERT_EQ(type.code(x), low_bit_code(type.dtype, x)) << name_of(type.dtype) << " of " << x;

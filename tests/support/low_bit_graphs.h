@@ -1,4 +1,4 @@
-// Graphs with floats of 8 bits, and the numbers that decide how they round.
+// Graphs with floats of 8 bits and fewer, and the numbers that decide how they round.
 #pragma once
 
 #include <fmt/format.h>
@@ -22,10 +22,9 @@ struct LowBitType {
   int number;  // in ONNX
 };
 inline constexpr LowBitType kLowBitTypes[] = {
-    {DType::Float8E4M3FN, "float8e4m3fn", 17},
-    {DType::Float8E4M3FNUZ, "float8e4m3fnuz", 18},
-    {DType::Float8E5M2, "float8e5m2", 19},
-    {DType::Float8E5M2FNUZ, "float8e5m2fnuz", 20},
+    {DType::Float8E4M3FN, "float8e4m3fn", 17}, {DType::Float8E4M3FNUZ, "float8e4m3fnuz", 18},
+    {DType::Float8E5M2, "float8e5m2", 19},     {DType::Float8E5M2FNUZ, "float8e5m2fnuz", 20},
+    {DType::Float4E2M1, "float4e2m1", 23},
 };
 
 // The ties between neighbouring values, their neighbours, special values, and floats of every

@@ -28,6 +28,10 @@ std::string word_text(DType dtype, int64_t word) {
 std::string integer_cast_text(DType dtype, DType from, const std::string& x) {
   if (dtype == from || (dtype == DType::Int64 && from != DType::UInt64)) return x;
   if (bits_of(dtype) == 64) return fmt::format("static_cast<{}>({})", value_type(dtype), x);
+  if (bits_of(dtype) < 8) {
+    return fmt::format("narrow_{}<{}>({})", ir::is_unsigned(dtype) ? "unsigned" : "signed",
+                       bits_of(dtype), x);
+  }
   return fmt::format("static_cast<long long>(static_cast<{}>({}))", storage_type(dtype), x);
 }
 

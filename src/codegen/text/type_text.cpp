@@ -17,8 +17,12 @@ std::string_view storage_type(DType dtype) {
     case DType::Bool:
       return "bool";
     case DType::Int8:
+    case DType::Int4:
+    case DType::Int2:
       return "signed char";
     case DType::UInt8:
+    case DType::UInt4:
+    case DType::UInt2:
       return "unsigned char";
     case DType::Int16:
       return "short";
@@ -42,13 +46,15 @@ std::string_view storage_type(DType dtype) {
       return "e5m2fnuz_t";
     case DType::Float8E8M0:
       return "e8m0_t";
+    case DType::Float4E2M1:
+      return "e2m1_t";
     default:
       user_error("tensors of type {} have no form on a GPU", name_of(dtype));
   }
 }
 
 std::string_view value_type(DType dtype) {
-  if (bits_of(dtype) < 8) user_error("values of type {} have no form on a GPU", name_of(dtype));
+  if (bits_of(dtype) == 0) user_error("values of type {} have no form on a GPU", name_of(dtype));
   if (is_low_bit_float(dtype)) return storage_type(dtype);
   if (dtype == DType::Float64) return "double";
   if (is_float(dtype)) return "float";
