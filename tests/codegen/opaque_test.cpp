@@ -10,6 +10,7 @@ namespace {
 struct Case {
   const char* name;
   std::string graph;
+  size_t kernels = 1;
 };
 
 std::vector<Case> cases() {
@@ -27,6 +28,45 @@ std::vector<Case> cases() {
        "g (float[b, 4, h, 7] x) => (float[b, 4, p, q] y) "
        "{ y = AveragePool<kernel_shape = [2560, 2560], strides = [2560, 2560], ceil_mode = 1>(x) "
        "}"},
+      {"max_pool_indices",
+       "g (float[b, 4, h, w] x) => (float[b, 4, k, l] y, int64[b, 4, k, l] i) "
+       "{ y, i = MaxPool<kernel_shape = [3, 2], strides = [2, 2], pads = [1, 0, 1, 1], "
+       "storage_order = 1>(x) }",
+       2},
+      {"lp_pool",
+       "g (float16[b, 4, h, w] x) => (float16[b, 4, k, l] y) "
+       "{ y = LpPool<kernel_shape = [2, 2], pads = [1, 1, 0, 0], p = 3>(x) }"},
+      {"max_unpool",
+       "g (float[1, 2, h, w] x, int64[1, 2, h, w] i) => (float[1, 2, 8, 9] y) "
+       "{ s = Constant<value = int64[4] {1, 2, 8, 9}>() "
+       "y = MaxUnpool<kernel_shape = [2, 2], strides = [2, 2]>(x, i, s) }",
+       2},
+      {"scan_along_data",
+       "g (float16[a, b, c] x, int64 axis) => (float16[a, b, c] y) "
+       "{ y = CumSum<reverse = 1, exclusive = 1>(x, axis) }"},
+      {"dft",
+       "g (bfloat16[b, n, 2] x) => (bfloat16[b, n, 2] y) { y = DFT<inverse = 1, axis = 1>(x) }"},
+      {"dft_real_result",
+       "g (float[b, n, 2] x) => (float[b, m, 1] y) "
+       "{ y = DFT<inverse = 1, onesided = 1, axis = 1>(x) }"},
+      {"stft",
+       "g (float[b, n, 1] x, float[16] w) => (float[b, f, 9, 2] y) "
+       "{ s = Constant<value = int64 {4}>() y = STFT(x, s, w) }"},
+      {"det", "g (double[b, 3, 3] x) => (double[b] y) { y = Det(x) }"},
+      {"col2im",
+       "g (float[b, 12, 20] x) => (float[b, 3, 5, 6] y) "
+       "{ i = Constant<value = int64[2] {5, 6}>() k = Constant<value = int64[2] {2, 2}>() "
+       "y = Col2Im(x, i, k) }"},
+      {"deform_conv",
+       "g (float[b, 4, 7, 7] x, float[6, 2, 3, 3] w, float[b, 18, 5, 5] o, float[6] c, "
+       "float[b, 9, 5, 5] m) => (float[b, 6, 5, 5] y) "
+       "{ y = DeformConv<group = 2, kernel_shape = [3, 3]>(x, w, o, c, m) }"},
+      {"roi_align",
+       "g (float16[b, 4, h, w] x, float16[r, 4] boxes, int64[r] i) => (float16[r, 4, 3, 5] y) "
+       "{ y = RoiAlign<output_height = 3, output_width = 5, sampling_ratio = 2>(x, boxes, i) }"},
+      {"max_roi_pool",
+       "g (float[b, 4, h, w] x, float[r, 5] boxes) => (float[r, 4, 3, 5] y) "
+       "{ y = MaxRoiPool<pooled_shape = [3, 5]>(x, boxes) }"},
   };
 }
 
@@ -39,7 +79,7 @@ TEST_P(CodegenOpaque, CompilesEverywhere) {
     codegen::Target target;
     target.architecture = architecture;
     const GeneratedModel generated = generate_model(model.path(), target);
-    ASSERT_EQ(generated.kernels.size(), 1u);
+    ASSERT_EQ(generated.kernels.size(), GetParam().kernels);
     expect_compiles(generated.kernels, architecture, 0);
   }
 }

@@ -194,6 +194,52 @@ TEST(Reference, ConvolutionsOfTheCpu) {
   }
 }
 
+// OpDef::element beside the CPU's kernels.
+TEST(Reference, ElementsOfTheCpusKernels) {
+  const char* graphs[] = {
+      "(float[2,5,3,1] x) => (float[] y) { y = DFT(x) }",
+      "(float[2,5,3,2] x) => (float[] y) { a = Constant<value = int64 {2}>() "
+      "n = Constant<value = int64 {4}>() y = DFT<inverse = 1>(x, n, a) }",
+      "(float[2,5,3,2] x) => (float[] y) { a = Constant<value = int64 {0}>() "
+      "n = Constant<value = int64 {7}>() y = DFT(x, n, a) }",
+      "(float[2,5,1] x) => (float[] y) { y = DFT<onesided = 1>(x) }",
+      "(float[2,5,2] x) => (float[] y) { y = DFT<onesided = 1, inverse = 1>(x) }",
+      "(float[2,5,2] x) => (float[] y) { n = Constant<value = int64 {9}>() "
+      "y = DFT<onesided = 1, inverse = 1>(x, n) }",
+      "(float[2,30,1] x, float[8] w) => (float[] y) { s = Constant<value = int64 {3}>() "
+      "y = STFT(x, s, w) }",
+      "(float[2,30,2] x) => (float[] y) { s = Constant<value = int64 {5}>() "
+      "l = Constant<value = int64 {7}>() y = STFT<onesided = 0>(x, s, , l) }",
+      "(float[3,4,4] x) => (float[] y) { y = Det(x) }",
+      "(float[2,1,1] x) => (float[] y) { y = Det(x) }",
+      "(float[2,12,20] x) => (float[] y) { i = Constant<value = int64[2] {5, 6}>() "
+      "k = Constant<value = int64[2] {2, 2}>() y = Col2Im(x, i, k) }",
+      "(float[2,12,15] x) => (float[] y) { i = Constant<value = int64[2] {7, 6}>() "
+      "k = Constant<value = int64[2] {2, 3}>() "
+      "y = Col2Im<strides = [2, 1], pads = [0, 1, 1, 0], dilations = [2, 1]>(x, i, k) }",
+      "(float[2,4,7,7] x, float[6,2,3,3] w, float[2,36,3,5] o, float[6] c, float[2,18,3,5] m) => "
+      "(float[] y) { y = DeformConv<group = 2, offset_group = 2, kernel_shape = [3, 3], "
+      "strides = [2, 1], pads = [0, 1, 0, 1], dilations = [1, 2]>(x, w, o, c, m) }",
+      "(float[1,1,4,4] x, float[2,1,2,2] w, float[1,8,3,3] o) => (float[] y) "
+      "{ f = Constant<value = float {3}>() d = Mul(o, f) y = DeformConv(x, w, d) }",
+      "(float[2,3,6,5] x, float[4,4] r, int64[4] i) => (float[] y) "
+      "{ f = Constant<value = float {4}>() b = Mul(r, f) "
+      "y = RoiAlign<output_height = 3, output_width = 2, sampling_ratio = 2>(x, b, i) }",
+      "(float[2,3,6,5] x, float[4,4] r, int64[4] i) => (float[] y) "
+      "{ f = Constant<value = float {4}>() b = Mul(r, f) "
+      "y = RoiAlign<output_height = 2, output_width = 3, sampling_ratio = 3, mode = \"max\", "
+      "coordinate_transformation_mode = \"output_half_pixel\", spatial_scale = 0.5>(x, b, i) }",
+      "(float[2,3,6,5] x, int64[4,5] r) => (float[] y) "
+      "{ f = Constant<value = int64[5] {1, 2, 1, 5, 4}>() s = Mul(r, f) b = Cast<to = 1>(s) "
+      "y = MaxRoiPool<pooled_shape = [2, 3]>(x, b) }",
+      "(float[3,4,2] x, int64 a) => (float[] y) { y = CumSum(x, a) }",
+      "(float[3,4,2] x, int64 a) => (float[] y) { y = CumSum<exclusive = 1, reverse = 1>(x, a) }"};
+  for (const char* graph : graphs) {
+    SCOPED_TRACE(graph);
+    expect_cpu_agrees(graph);
+  }
+}
+
 // Draws a graph of matrices, each node on those before it, as text.
 class RandomGraph {
  public:

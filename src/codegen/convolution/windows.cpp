@@ -34,12 +34,10 @@ Windows windows_of(const ops::NodeView& view, std::vector<int64_t> kernel) {
   return w;
 }
 
-ir::Expr tap(const ops::NodeView& view, const Windows& w, ir::Expr batch, ir::Expr channel,
-             const std::vector<ir::Expr>& point, const std::vector<ir::Expr>& taps,
-             ir::Expr outside) {
+TapPlace place_of(const ops::NodeView& view, const Windows& w, const std::vector<ir::Expr>& point,
+                  const std::vector<ir::Expr>& taps) {
   ir::ExprPool& pool = view.pool();
-  std::vector<ir::Expr> index = {batch, channel};
-  ir::Expr inside = nullptr;
+  TapPlace place;
   for (size_t i = 0; i < point.size(); ++i) {
     ir::Expr position = pool.sub(pool.add(pool.mul(point[i], pool.integer(w.stride[i])),
                                           pool.mul(taps[i], pool.integer(w.dilation[i]))),
@@ -49,15 +47,25 @@ ir::Expr tap(const ops::NodeView& view, const Windows& w, ir::Expr batch, ir::Ex
       ir::Expr here =
           pool.make(ir::ExprOp::And, {pool.make(ir::ExprOp::LessEqual, {pool.integer(0), position}),
                                       pool.make(ir::ExprOp::Less, {position, size})});
-      inside = inside ? pool.make(ir::ExprOp::And, {inside, here}) : here;
+      place.inside = place.inside ? pool.make(ir::ExprOp::And, {place.inside, here}) : here;
       position =
           pool.make(ir::ExprOp::Min, {pool.make(ir::ExprOp::Max, {position, pool.integer(0)}),
                                       pool.sub(size, pool.integer(1))});
     }
-    index.push_back(position);
+    place.at.push_back(position);
   }
+  return place;
+}
+
+ir::Expr tap(const ops::NodeView& view, const Windows& w, ir::Expr batch, ir::Expr channel,
+             const std::vector<ir::Expr>& point, const std::vector<ir::Expr>& taps,
+             ir::Expr outside) {
+  ir::ExprPool& pool = view.pool();
+  const TapPlace place = place_of(view, w, point, taps);
+  std::vector<ir::Expr> index = {batch, channel};
+  index.insert(index.end(), place.at.begin(), place.at.end());
   ir::Expr read = pool.read(view.node().inputs[0], view.dtype(0), index);
-  return inside ? pool.select(inside, read, outside) : read;
+  return place.inside ? pool.select(place.inside, read, outside) : read;
 }
 
 std::vector<ir::Expr> axes_of(ir::ExprPool& pool, const std::vector<ir::Expr>& extents,

@@ -17,6 +17,15 @@ struct Windows {
 // Of a node with the attributes of a convolution or a pool.
 Windows windows_of(const ops::NodeView& view, std::vector<int64_t> kernel);
 
+// The input's position along every spatial dimension under window position `taps` at output
+// `point`, limited to the input.
+struct TapPlace {
+  std::vector<ir::Expr> at;
+  ir::Expr inside = nullptr;  // whether it is one of the input's; null if every position is
+};
+TapPlace place_of(const ops::NodeView& view, const Windows& windows,
+                  const std::vector<ir::Expr>& point, const std::vector<ir::Expr>& taps);
+
 // Input element [batch, channel] under window position `taps` at output `point`, or `outside`.
 ir::Expr tap(const ops::NodeView& view, const Windows& windows, ir::Expr batch, ir::Expr channel,
              const std::vector<ir::Expr>& point, const std::vector<ir::Expr>& taps,

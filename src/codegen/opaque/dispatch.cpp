@@ -4,7 +4,10 @@
 #include <iterator>
 
 #include "base/error.h"
+#include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/opaque/opaque_kernels.h"
+#include "ops/lowering.h"
+#include "ops/registry.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -17,7 +20,9 @@ struct Entry {
 constexpr Entry kEntries[] = {
     {"AveragePool", generate_average_pool},
     {"ConvTranspose", generate_conv_transpose},
+    {"LpPool", generate_lp_pool},
     {"MaxPool", generate_max_pool},
+    {"MaxUnpool", generate_max_unpool},
     {"Scatter", generate_scatter_elements},
     {"ScatterElements", generate_scatter_elements},
     {"ScatterND", generate_scatter_nd},
@@ -30,15 +35,38 @@ const Entry* find_entry(std::string_view domain, std::string_view name) {
   return found == std::end(kEntries) ? nullptr : found;
 }
 
+// An elementwise kernel for every output.
+void generate_elements(StepBuilder& builder, const ir::Node& node) {
+  const ops::LowerContext::Reader read = [&](ir::ValueId id, std::vector<ir::Expr> index) {
+    return builder.pool().read(id, builder.dtype_of(id), std::move(index));
+  };
+  for (size_t k = 0; k < node.outputs.size(); ++k) {
+    const ir::ValueId value = node.outputs[k];
+    if (value == ir::kAbsent) continue;
+    const std::vector<ir::Expr> axes = ops::output_axes(builder.graph, value);
+    ops::LowerContext context(builder.graph, node, static_cast<int>(k), axes, read);
+    ir::Expr element = node.def->element(context);
+    if (element == nullptr) builder.fail("this form has no kernel on a GPU");
+    add_map(builder, "elements", builder.memory_axes(value, axes),
+            {{value, builder.flat.flat(element), builder.offset_of(value, axes)}},
+            "elements of " + node.op + "\n");
+  }
+}
+
 }  // namespace
 
 bool has_opaque_kernel(std::string_view domain, std::string_view name) {
-  return find_entry(domain, name) != nullptr;
+  if (find_entry(domain, name) != nullptr) return true;
+  const auto ops = ops::all_ops();
+  return std::any_of(ops.begin(), ops.end(), [&](const ops::OpDef& def) {
+    return def.name == name && def.domain == domain && def.element != nullptr;
+  });
 }
 
 void generate_opaque(StepBuilder& builder, const fuse::OpaqueStep& step) {
   const ir::Node& node = builder.graph.nodes[static_cast<size_t>(step.node)];
   const Entry* found = find_entry(node.domain, node.op);
+  if (found == nullptr && node.def->element != nullptr) return generate_elements(builder, node);
   if (found == nullptr) builder.fail("this operator has no kernel on a GPU");
   found->generate(builder, ops::NodeView(builder.graph, node));
 }

@@ -30,7 +30,8 @@ PoolWindow pool_window(StepBuilder& builder, const ops::NodeView& view) {
   ir::ExprPool& pool = builder.pool();
   PoolWindow result;
   result.w = windows_of(view, view.integers("kernel_shape", {}));
-  result.output = axes_of(pool, builder.shape(view.node().outputs[0]), "o");
+  const size_t present = view.has_output(0) ? 0 : 1;
+  result.output = axes_of(pool, builder.shape(view.node().outputs[present]), "o");
   std::vector<ir::Expr> counts;
   for (size_t i = 0; i < result.w.kernel.size(); ++i) {
     counts.push_back(tap_count(view, result.w, i));
@@ -40,8 +41,8 @@ PoolWindow pool_window(StepBuilder& builder, const ops::NodeView& view) {
 }
 
 void add_pool(StepBuilder& builder, const ops::NodeView& view, const PoolWindow& p,
-              const char* name, ir::Expr body) {
-  const ir::ValueId value = view.node().outputs[0];
+              const char* name, ir::Expr body, size_t output = 0) {
+  const ir::ValueId value = view.node().outputs[output];
   add_map(builder, name, builder.memory_axes(value, p.output),
           {{value, builder.flat.flat(body), builder.offset_of(value, p.output)}},
           std::string(name) + "\n");
@@ -69,17 +70,72 @@ ir::Expr counted_taps(const ops::NodeView& view, const PoolWindow& p, size_t i) 
                      pool.select(inside, pool.integer(1), pool.integer(0)));
 }
 
+// The place of the first maximum of every window: the least number of a tap that has it, NaN above
+// all, as a position in the whole input.
+ir::Expr place_of_maximum(const ops::NodeView& view, const PoolWindow& p, ir::Expr x,
+                          ir::Expr largest) {
+  ir::ExprPool& pool = view.pool();
+  ir::Expr number = pool.integer(0);
+  int64_t taps = 1;
+  for (size_t i = 0; i < p.taps.size(); ++i) {
+    number = pool.add(pool.mul(number, pool.integer(p.w.kernel[i])), p.taps[i]);
+    taps *= p.w.kernel[i];
+  }
+  ir::Expr found = pool.make(ir::ExprOp::Equal, {x, largest});
+  if (is_float(x->dtype)) {
+    const auto is_nan = [&](ir::Expr e) { return pool.make(ir::ExprOp::IsNaN, {e}); };
+    found = pool.make(ir::ExprOp::Or,
+                      {found, pool.make(ir::ExprOp::And, {is_nan(x), is_nan(largest)})});
+  }
+  const TapPlace under = place_of(view, p.w, tail(p.output), p.taps);
+  if (under.inside) found = pool.make(ir::ExprOp::And, {found, under.inside});
+  ir::Expr first =
+      reduced(pool, ir::Reduction::Min, p.taps, pool.select(found, number, pool.integer(taps)));
+  std::vector<ir::Expr> best(p.taps.size());
+  for (size_t i = best.size(); i-- > 0;) {
+    best[i] = pool.floormod(first, pool.integer(p.w.kernel[i]));
+    first = pool.floordiv(first, pool.integer(p.w.kernel[i]));
+  }
+  const TapPlace place = place_of(view, p.w, tail(p.output), best);
+  const bool column_major = view.integer("storage_order", 0) != 0;
+  ir::Expr position = pool.add(pool.mul(p.output[0], view.shape(0)[1]), p.output[1]);
+  ir::Expr within = pool.integer(0), plane = pool.integer(1);
+  for (size_t n = 0; n < best.size(); ++n) {
+    const size_t i = column_major ? best.size() - 1 - n : n;
+    within = pool.add(pool.mul(within, view.shape(0)[i + 2]), place.at[i]);
+    plane = pool.mul(plane, view.shape(0)[i + 2]);
+  }
+  return pool.add(pool.mul(position, plane), within);
+}
+
 }  // namespace
 
 void generate_max_pool(StepBuilder& builder, const ops::NodeView& view) {
   ir::ExprPool& pool = builder.pool();
-  if (view.has_output(1)) view.fail("the indices of a maximum have no kernel on a GPU");
   const PoolWindow p = pool_window(builder, view);
   const DType dtype = view.dtype(0);
   ir::Expr outside = is_float(dtype) ? pool.number(-std::numeric_limits<double>::infinity(), dtype)
                                      : pool.number_int(ir::lowest_word(dtype), dtype);
   ir::Expr x = tap(view, p.w, p.output[0], p.output[1], tail(p.output), p.taps, outside);
-  add_pool(builder, view, p, "max_pool", reduced(pool, ir::Reduction::Max, p.taps, x));
+  ir::Expr largest = reduced(pool, ir::Reduction::Max, p.taps, x);
+  if (view.has_output(0)) add_pool(builder, view, p, "max_pool", largest);
+  if (!view.has_output(1)) return;
+  add_pool(builder, view, p, "max_pool_indices", place_of_maximum(view, p, x, largest), 1);
+}
+
+// The p-norm of every window.
+void generate_lp_pool(StepBuilder& builder, const ops::NodeView& view) {
+  ir::ExprPool& pool = builder.pool();
+  const PoolWindow window = pool_window(builder, view);
+  const DType dtype = view.dtype(0), wide = ops::computing_type(dtype);
+  const auto p = static_cast<double>(view.integer("p", 2));
+  ir::Expr x = tap(view, window.w, window.output[0], window.output[1], tail(window.output),
+                   window.taps, pool.number(0, dtype));
+  ir::Expr size = pool.make(ir::ExprOp::Abs, {pool.cast(wide, x)});
+  ir::Expr power = pool.make(ir::ExprOp::Pow, {size, pool.number(p, wide)});
+  ir::Expr sum = reduced(pool, ir::Reduction::Sum, window.taps, power);
+  ir::Expr norm = pool.make(ir::ExprOp::Pow, {sum, pool.number(1 / p, wide)});
+  add_pool(builder, view, window, "lp_pool", pool.cast(dtype, norm));
 }
 
 void generate_average_pool(StepBuilder& builder, const ops::NodeView& view) {

@@ -3,6 +3,8 @@
 #include "ops/arguments.h"
 #include "ops/elementwise.h"
 #include "ops/families.h"
+#include "ops/image/box_elements.h"
+#include "ops/image/column_elements.h"
 #include "ops/sizes.h"
 
 namespace redfuser::ops {
@@ -77,11 +79,11 @@ void infer_col2im(InferContext& context) {
 }
 
 constexpr OpDef kOps[] = {
-    {"MaxRoiPool", "", 1, infer_max_roi_pool, nullptr},
-    {"RoiAlign", "", 10, infer_roi_align, nullptr},
+    with_element({"MaxRoiPool", "", 1, infer_max_roi_pool, nullptr}, element_of_max_roi_pool),
+    with_element({"RoiAlign", "", 10, infer_roi_align, nullptr}, element_of_roi_align),
     {"MaxUnpool", "", 9, infer_max_unpool, nullptr},
-    {"DeformConv", "", 19, infer_deform_conv, nullptr},
-    {"Col2Im", "", 18, infer_col2im, nullptr},
+    with_element({"DeformConv", "", 19, infer_deform_conv, nullptr}, element_of_deform_conv),
+    with_element({"Col2Im", "", 18, infer_col2im, nullptr}, element_of_col2im),
 };
 
 }  // namespace

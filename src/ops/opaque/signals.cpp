@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "ops/arguments.h"
 #include "ops/families.h"
+#include "ops/opaque/signal_elements.h"
 #include "ops/sizes.h"
 
 namespace redfuser::ops {
@@ -18,19 +19,6 @@ ir::Expr one_integer(InferContext& context, int input) {
 ir::Expr bins_of(ir::ExprPool& pool, ir::Expr length, bool onesided) {
   if (!onesided) return length;
   return pool.add(pool.floordiv(length, pool.integer(2)), pool.integer(1));
-}
-
-int dft_axis(InferContext& context) {
-  const int rank = context.rank(0);
-  int64_t axis = context.opset() < 20 ? context.integer("axis", 1) : -2;
-  if (context.has_input(2)) {
-    const auto given = context.constant_integers(2);
-    if (!given || given->size() != 1) context.fail_unknown("the axis is known only at run time");
-    axis = given->front();
-  }
-  const int result = context.axis(axis, rank);
-  if (result == rank - 1) context.fail("the axis is that of the real and imaginary parts");
-  return result;
 }
 
 // [..., n, ..., 1 or 2] -> [..., bins, ..., 2]; a one-sided inverse gives a real signal.
@@ -104,10 +92,10 @@ void infer_bit_cast(InferContext& context) {
 }
 
 constexpr OpDef kOps[] = {
-    {"DFT", "", 17, infer_dft, nullptr},
-    {"STFT", "", 17, infer_stft, nullptr},
+    with_element({"DFT", "", 17, infer_dft, nullptr}, element_of_dft),
+    with_element({"STFT", "", 17, infer_stft, nullptr}, element_of_stft),
     {"MelWeightMatrix", "", 17, infer_mel_weight_matrix, nullptr},
-    {"Det", "", 11, infer_det, nullptr},
+    with_element({"Det", "", 11, infer_det, nullptr}, element_of_det),
     {"BitCast", "", 26, infer_bit_cast, nullptr},
 };
 

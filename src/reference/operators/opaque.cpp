@@ -12,7 +12,8 @@ Lower expression_of(const ir::Node& node) {
   if (!node.domain.empty()) return nullptr;
   if (const Lower convolution = convolution_expression(node.op)) return convolution;
   if (const Lower pool = pool_expression(node.op)) return pool;
-  return quantized_expression(node.op);
+  if (const Lower quantized = quantized_expression(node.op)) return quantized;
+  return node.def->element;
 }
 
 Direct function_of(const ir::Node& node) {
