@@ -180,5 +180,14 @@ def two_sizes():
     yield "products", graph
 
 
-FAMILIES = (slices, uses_of_slices, paddings, layouts, reductions, refusals, windows, two_sizes)
+def squeezes():
+    """Dimensions that go where a run has one element along them."""
+    for shape in ((1, "n", 3), ("n", 2, "n"), ("n",)):
+        graph = Graph(x=shape)
+        squeezed = graph.add("Squeeze", "x")
+        graph.give(squeezed, graph.add("Add", squeezed, graph.add("Exp", squeezed)), graph.add("Shape", squeezed))
+        yield f"squeezed {shape}", graph
+
+
+FAMILIES = (slices, uses_of_slices, paddings, layouts, reductions, refusals, windows, two_sizes, squeezes)
 CASES = [case for family in FAMILIES for case in family()]

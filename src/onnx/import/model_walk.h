@@ -176,9 +176,14 @@ class ModelWalk {
                                         const std::vector<ir::ValueId>& inputs,
                                         const std::vector<std::string>& names, const Scope& scope,
                                         const Origin& origin);
-  // Values stacked along a new axis; `declared` gives the type where there are none.
-  ir::ValueId stacked(const std::vector<ir::ValueId>& parts, int axis,
-                      const ::onnx::ValueInfoProto& declared, const Scope& scope,
+  // Values stacked along a new axis; `empty` is the stack of none, undefined where its type is
+  // open.
+  ir::ValueId stacked(const std::vector<ir::ValueId>& parts, int axis, const Tensor& empty,
+                      const Scope& scope, const Origin& origin);
+  // The stack of output `output` of a Loop's body that does not run: of the type that the file
+  // declares, else of that of a first iteration.
+  Tensor empty_output(const ::onnx::GraphProto& body, int output,
+                      const std::vector<ir::ValueId>& states, const Scope& scope,
                       const Origin& origin);
   // A node of our own, with one output.
   ir::ValueId emit(const std::string& op, std::vector<ir::ValueId> inputs,
@@ -192,6 +197,8 @@ class ModelWalk {
     std::vector<ir::Expr> shape;
   };
   using ValueTypes = std::vector<ValueType>;
+  // The stack of a type without iterations; undefined for types that are not numbers.
+  static Tensor stack_without(const ValueType& stack, int64_t axis);
   // Adds a node for control flow that is not resolved; NeedsValues where the types of its outputs
   // do not follow.
   void add_control_call(const ::onnx::NodeProto& node, int opset, Scope& scope,

@@ -275,6 +275,16 @@ ModelWalk::ValueTypes ModelWalk::loop_types(const ControlCall& call,
   return types;
 }
 
+// A stack of this shape without iterations: sizes that only a run knows are 0.
+Tensor ModelWalk::stack_without(const ValueType& stack, int64_t axis) {
+  if (size_of(stack.dtype) == 0) return Tensor();
+  Dims dims;
+  for (const ir::Expr size : stack.shape) dims.push_back(size->is_constant() ? size->integer : 0);
+  if (axis < 0) axis += static_cast<int64_t>(dims.size());
+  dims[static_cast<size_t>(axis)] = 0;
+  return Tensor(stack.dtype, dims);
+}
+
 void ModelWalk::add_control_call(const ::onnx::NodeProto& node, int opset, Scope& scope,
                                  const Origin& origin, std::string reason) {
   std::vector<ir::ValueId> inputs;
@@ -286,6 +296,10 @@ void ModelWalk::add_control_call(const ::onnx::NodeProto& node, int opset, Scope
   if (static_cast<size_t>(node.output_size()) > types.size()) {
     user_error("{}: its body has {} outputs, not {}", where(node, origin), types.size(),
                node.output_size());
+  }
+  for (size_t o = 0; o < call.without_iterations.size(); ++o) {
+    Tensor& empty = call.without_iterations[o];
+    if (!empty.defined()) empty = stack_without(types[call.states + o], call.output_axes[o]);
   }
   ir::Node added = call_node(node, opset, static_cast<int64_t>(calls_.size()));
   added.name = origin.name;

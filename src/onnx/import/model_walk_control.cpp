@@ -246,25 +246,51 @@ void ModelWalk::add_loop(const ::onnx::NodeProto& node, Scope& scope, const Orig
   }
   std::vector<ir::ValueId> results = states;
   for (int s = 0; s < scans; ++s) {
-    results.push_back(
-        stacked(stacks[static_cast<size_t>(s)], 0, body.output(1 + carried + s), scope, origin));
+    const std::vector<ir::ValueId>& parts = stacks[static_cast<size_t>(s)];
+    Tensor empty;
+    if (parts.empty()) empty = empty_output(body, 1 + carried + s, states, scope, origin);
+    results.push_back(stacked(parts, 0, empty, scope, origin));
   }
   bind_outputs(node, results, scope, origin);
 }
 
-ir::ValueId ModelWalk::stacked(const std::vector<ir::ValueId>& parts, int axis,
-                               const ::onnx::ValueInfoProto& declared, const Scope& scope,
+Tensor ModelWalk::empty_output(const ::onnx::GraphProto& body, int output,
+                               const std::vector<ir::ValueId>& states, const Scope& scope,
                                const Origin& origin) {
+  Tensor declared = empty_stack(body.output(output));
+  if (declared.defined()) return declared;
+  Scope fresh;
+  fresh.prefix = (scope.prefix.empty() ? origin.name : scope.prefix) + "/";
+  const Mark before = mark();
+  ValueType type;
+  try {
+    std::vector<ir::ValueId> arguments{
+        ops::add_constant(graph_, value_name("iteration", fresh), scalar_of(0)),
+        ops::add_constant(graph_, value_name("condition", fresh), scalar_of_bool(true))};
+    arguments.insert(arguments.end(), states.begin(), states.end());
+    const ir::ValueId id =
+        run_subgraph(body, arguments, {}, scope, origin)[static_cast<size_t>(output)];
+    const ir::Value& value = graph_.values[static_cast<size_t>(id)];
+    type = {value.dtype, value.shape};
+  } catch (...) {
+    roll_back(before);
+    throw;
+  }
+  roll_back(before);
+  type.shape.insert(type.shape.begin(), graph_.pool->integer(0));
+  return stack_without(type, 0);
+}
+
+ir::ValueId ModelWalk::stacked(const std::vector<ir::ValueId>& parts, int axis, const Tensor& empty,
+                               const Scope& scope, const Origin& origin) {
   Scope fresh;
   fresh.prefix = (scope.prefix.empty() ? origin.name : scope.prefix) + "/";
   if (parts.empty()) {
-    Tensor empty = empty_stack(declared);
     if (!empty.defined()) {
-      const int code = declared.type().tensor_type().elem_type();
-      user_error("{}: node \"{}\": the type of its output without iterations is {}", path_,
-                 origin.name, code == 0 ? "open" : type_name(code));
+      user_error("{}: node \"{}\": the type of its output without iterations is open", path_,
+                 origin.name);
     }
-    return ops::add_constant(graph_, value_name("stack", fresh), std::move(empty));
+    return ops::add_constant(graph_, value_name("stack", fresh), empty);
   }
   Tensor axes(DType::Int64, {1});
   *axes.as<int64_t>() = axis;
@@ -363,7 +389,8 @@ std::vector<ir::ValueId> ModelWalk::scanned(const ::onnx::NodeProto& node,
     }
     if (axis < 0) user_error("{}: scan axis of output {} is out of range", here, o);
     states.push_back(stacked(stacks[o], static_cast<int>(axis),
-                             body.output(static_cast<int>(carried + o)), scope, origin));
+                             empty_stack(body.output(static_cast<int>(carried + o))), scope,
+                             origin));
   }
   return states;
 }
@@ -418,7 +445,8 @@ void ModelWalk::add_scan(const ::onnx::NodeProto& node, int opset, Scope& scope,
   }
   std::vector<ir::ValueId> results;
   for (size_t r = 0; r < rows.size(); ++r) {
-    results.push_back(stacked(rows[r], 0, body->g().output(static_cast<int>(r)), scope, origin));
+    results.push_back(
+        stacked(rows[r], 0, empty_stack(body->g().output(static_cast<int>(r))), scope, origin));
   }
   bind_outputs(node, results, scope, origin);
 }

@@ -96,6 +96,14 @@ void infer_flatten(InferContext& context) {
                product_of(context.pool(), sizes.subspan(axis))});
 }
 
+// Without axes, a dimension that only a run knows is taken not to be 1. Where it is, this check,
+// whose sizes then differ and the second is 1, asks for a plan of the run's sizes.
+void check_kept(InferContext& context, ir::Expr size) {
+  ir::ExprPool& pool = context.pool();
+  ir::Expr other = pool.select(equal(pool, size, pool.integer(1)), pool.integer(0), size);
+  context.require_broadcast(other, size, "a dimension that is 1 in this run is squeezed");
+}
+
 void infer_squeeze(InferContext& context) {
   const Shape& shape = context.shape(0);
   auto axes = axes_argument(context, "axes", 1, context.rank(0));
@@ -103,7 +111,9 @@ void infer_squeeze(InferContext& context) {
   for (int i = 0; i < context.rank(0); ++i) {
     const bool named = axes && std::count(axes->begin(), axes->end(), i) > 0;
     if (named) context.require_equal(shape[i], context.pool().integer(1), "a squeezed dimension");
-    if (!named && (axes || !shape[i]->is_constant(1))) result.push_back(shape[i]);
+    if (named || (!axes && shape[i]->is_constant(1))) continue;
+    if (!axes) check_kept(context, shape[i]);
+    result.push_back(shape[i]);
   }
   context.set(0, context.dtype(0), std::move(result));
 }
