@@ -98,7 +98,7 @@ BELOW = {
     "runtime/program/sizes": [],
     "runtime/program": ["runtime/program/sizes"],
     "runtime/cpu": ["runtime/program"],
-    "runtime/export": ["runtime/program"],
+    "runtime/export": ["runtime/load"],
     "runtime/load": ["runtime/program"],
     "runtime/gpu/bound": ["runtime/load"],
     "runtime/gpu": ["runtime/gpu/bound"],

@@ -50,14 +50,32 @@ NamedTensors gather_inputs(const Model& model, const RunOptions& options) {
   NamedTensors inputs;
   for (const std::string& source : options.inputs) add_source(model, source, inputs);
   for (const ValueInfo& info : model.inputs()) {
-    const auto found = inputs.find(info.name);
-    if (found == inputs.end()) fail("--inputs has no tensor for input \"{}\"", info.name);
-    // NumPy has no bfloat16, and one file serves a model in several precisions.
-    if (is_float(info.dtype) && is_float(found->second.dtype())) {
-      found->second = cast_floats(found->second, info.dtype);
+    if (inputs.count(info.name) > 0) continue;
+    fail("--inputs has no tensor for input \"{}\"", info.name);
+  }
+  for (const auto* infos : {&model.inputs(), &model.overridable()}) {
+    for (const ValueInfo& info : *infos) {
+      const auto found = inputs.find(info.name);
+      // NumPy has no bfloat16, and one file serves a model in several precisions.
+      if (found == inputs.end() || !is_float(info.dtype)) continue;
+      if (is_float(found->second.dtype())) found->second = cast_floats(found->second, info.dtype);
     }
   }
   return inputs;
+}
+
+Model model_for(const Model& model, const NamedTensors& inputs) {
+  std::vector<std::string> names;
+  for (const ValueInfo& info : model.overridable()) {
+    if (inputs.count(info.name) > 0) names.push_back(info.name);
+  }
+  return model.with_inputs(names);
+}
+
+Model model_of_values(const Model& model, const NamedTensors& inputs) {
+  NamedTensors values;
+  for (const std::string& name : model.deciding_inputs(inputs)) values[name] = inputs.at(name);
+  return model.with_values(values);
 }
 
 std::string assumed_sizes(const Model& model, const RunOptions& options) {

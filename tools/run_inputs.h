@@ -5,9 +5,14 @@
 
 namespace redfuser::tools {
 
-// Files in order, later ones adding to earlier ones; random tensors if there are no files.
-// UserError for an input given twice.
+// Files in order, later ones adding to earlier ones; random tensors if there are no files. Files
+// may have some of Model::overridable too. UserError for an input given twice.
 NamedTensors gather_inputs(const Model& model, const RunOptions& options);
+
+// The model whose inputs are those of `inputs` that it is able to take (Model::with_inputs).
+Model model_for(const Model& model, const NamedTensors& inputs);
+// The model that a session on a GPU runs on them (Model::deciding_inputs).
+Model model_of_values(const Model& model, const NamedTensors& inputs);
 
 // For an error of a run on random inputs: which symbolic sizes were taken as 1 because none were
 // given, and how to give them. Empty where there are none.

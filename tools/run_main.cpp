@@ -36,15 +36,15 @@ auto with_assumed_sizes(const Model& model, const RunOptions& options, const Bod
   }
 }
 
-RunResult run_and_check(const Model& model, const Program& program, const RunOptions& options,
-                        TimeLimit& time_limit) {
+RunResult run_and_check(const Model& model, const Program& program, NamedTensors inputs,
+                        const RunOptions& options, TimeLimit& time_limit) {
   // Read before the run: a missing file should not cost one.
   NamedTensors expected;
   if (!options.compare.empty()) {
     expected = load_tensors(options.compare, model, Role::Outputs);
   }
   RunResult result;
-  result.inputs = gather_inputs(model, options);
+  result.inputs = std::move(inputs);
   Session session(program, options.session);
   size_t told = 0;
   const auto tell_notes = [&] {
@@ -99,7 +99,14 @@ int run(int argc, char** argv) {
   std::error_code absent;
   const bool runs = options.dump.empty() && std::filesystem::exists(options.model, absent);
   if (options.session.device != "cpu" && runs) gpu.emplace();
-  const Model model = Model::load(options.model);
+  Model model = Model::load(options.model);
+  NamedTensors inputs;
+  const bool dumps = !options.dump.empty();
+  if (!options.generation.wanted && (!dumps || !options.inputs.empty())) {
+    inputs = gather_inputs(model, options);
+    model = model_for(model, inputs);
+    if (dumps) model = model_of_values(model, inputs);
+  }
   const Program program = compile_for(model, options);
   if (!options.dump.empty()) {
     write_output("-", program.dump(options.dump, options.target));
@@ -110,7 +117,7 @@ int run(int argc, char** argv) {
     return kSuccess;
   }
   const ReportView report(program.explain());
-  const RunResult result = run_and_check(model, program, options, time_limit);
+  const RunResult result = run_and_check(model, program, std::move(inputs), options, time_limit);
 
   if (!options.outputs.empty()) {
     write_outputs(model, options.outputs, result.measurement.outputs);

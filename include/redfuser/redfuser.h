@@ -77,6 +77,19 @@ class Model {
 
   const std::vector<ValueInfo>& inputs() const;
   const std::vector<ValueInfo>& outputs() const;
+  // Inputs of the file that have an initializer and that a run may give in its place: from version
+  // 4 of ONNX's IR on, all that have one. They are not among inputs().
+  const std::vector<ValueInfo>& overridable() const;
+  // The same model with these of overridable() among inputs(): a run must give them. UserError for
+  // another name. Such a model cannot be written to a file.
+  Model with_inputs(const std::vector<std::string>& names) const;
+  // Where values decide the structure of the model (the axes of a sum, the iterations of a Loop) or
+  // its sizes, the small ones of these inputs that may. A session on a GPU compiles programs for
+  // their values.
+  std::vector<std::string> deciding_inputs(const NamedTensors& inputs) const;
+  // The same model for runs in which these of inputs() have these values. UserError for another
+  // name or type. Such a model cannot be written to a file.
+  Model with_values(const NamedTensors& values) const;
   // Operator counts of the original file ("MatMul" -> 16).
   const std::map<std::string, int>& operator_counts() const;
   const std::shared_ptr<const onnx::LoadedModel>& handle() const { return impl_; }
@@ -180,6 +193,10 @@ class Session {
   // Runs the program and returns every output of the model. Inputs are checked by name, dtype and
   // shape; they are read in place and must stay unchanged until run returns. The outputs share
   // their memory with nothing else.
+  //
+  // Here, in enqueue() and the like, inputs may also be some of Model::overridable. The first run
+  // of such a set compiles the program of Model::with_inputs for them. What the session tells of a
+  // last run, such as step_times(), is then of that program's steps.
   NamedTensors run(const NamedTensors& inputs);
   // The same with the outputs of these names in the caller's memory: the tensors that are given are
   // written to and returned. On the CPU a step writes its result there; a copy is made where the

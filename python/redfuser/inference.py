@@ -107,6 +107,10 @@ class InferenceSession:
     def get_inputs(self) -> list[NodeArg]:
         return [NodeArg(info) for info in self.session.inputs]
 
+    def get_overridable_initializers(self) -> list[NodeArg]:
+        """Inputs with an initializer, which a run may leave out."""
+        return [NodeArg(info) for info in self.session.program.model.overridable]
+
     def get_outputs(self) -> list[NodeArg]:
         return [NodeArg(info) for info in self.session.outputs]
 

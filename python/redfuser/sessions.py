@@ -42,7 +42,8 @@ class Session:
             self.program._core, device=device, threads=threads, memory_limit=memory_limit, tf32=tf32,
             exact_products=exact_products, exact_masks=exact_masks, kept_shapes=kept_shapes,
             kernel_cache=kernel_cache, kernel_cache_folder=kernel_cache_folder, tune=tune)
-        self._types = {info.name: info.dtype for info in self.program.inputs}
+        infos = [*self.program.inputs, *self.program.model.overridable]
+        self._types = {info.name: info.dtype for info in infos}
 
     @property
     def device(self) -> str:

@@ -84,6 +84,10 @@ void bind_models(nb::module_& module) {
                   "A model in ONNX's text syntax.")
       .def_prop_ro("inputs", &Model::inputs)
       .def_prop_ro("outputs", &Model::outputs)
+      .def_prop_ro("overridable", &Model::overridable,
+                   "Inputs of the file that have an initializer and that a run may give.")
+      .def("with_inputs", &Model::with_inputs, nb::arg("names"), Released(),
+           "The model with these of `overridable` among its inputs, which a run must give.")
       .def_prop_ro("operator_counts", &Model::operator_counts);
   nb::class_<Program>(module, "Program", "A compiled model. Immutable; threads may share it.")
       .def("explain_json", explained, nb::arg("target") = "", Released())

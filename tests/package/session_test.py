@@ -54,6 +54,16 @@ class Inference(unittest.TestCase):
         top[0] = 7  # outputs are the caller's
         np.testing.assert_allclose(session.run(["top"], feed)[0], [0.25, 0.25])
 
+    def test_an_initializer_that_is_an_input_may_be_given(self):
+        model = redfuser.Model.parse('<ir_version: 10, opset_import: ["" : 20]>'
+                                     "g (float[n] x, float[1] s = {2}) => (float[n] y) { y = Mul(x, s) }")
+        session = redfuser.InferenceSession(model)
+        self.assertEqual([arg.name for arg in session.get_inputs()], ["x"])
+        self.assertEqual([arg.name for arg in session.get_overridable_initializers()], ["s"])
+        x = np.array([1, 3], np.float32)
+        for feed, factor in (({}, 2), ({"s": np.array([5], np.float32)}, 5), ({}, 2)):
+            np.testing.assert_array_equal(session.run(None, {"x": x, **feed})[0], factor * x)
+
     def test_passes_session_options_on(self):
         options = redfuser.SessionOptions()
         options.intra_op_num_threads = 1

@@ -202,7 +202,7 @@ TEST(CallerWeights, AreReadWhereTheyAre) {
   EXPECT_FLOAT_EQ(y.as<float>()[1], 1 * 2 + 2 * 4);
   std::string bytes;
   EXPECT_EQ(error_of([&] { save_to_bytes(model, nullptr, Emit::Function, bytes); }),
-            "model: a model with weights of the caller cannot be written");
+            "model: a model with weights or inputs of the caller cannot be written");
 }
 
 TEST(CallerWeights, FaultsNameTheInitializer) {

@@ -4,6 +4,7 @@
 #include <onnx/onnx_pb.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "onnx/functions/functions.h"
@@ -102,7 +103,7 @@ void name_classes(LoadedModel& model) {
 // Inputs and outputs as the file declares them.
 void declare(LoadedModel& model) {
   const ::onnx::GraphProto& main = model.proto->graph();
-  for (const ::onnx::ValueInfoProto* input : free_inputs(main)) {
+  for (const ::onnx::ValueInfoProto* input : free_inputs(main, model.weights.get())) {
     model.inputs.push_back(declared_info(*input));
   }
   for (const auto& output : main.output()) model.outputs.push_back(declared_info(output));
@@ -139,15 +140,85 @@ std::shared_ptr<const LoadedModel> import_model(std::shared_ptr<const ::onnx::Mo
     model->graph.pool = std::make_shared<ir::ExprPool>();
   }
   name_classes(*model);
+  for (const ::onnx::ValueInfoProto* input : overridable_inputs(*model->proto)) {
+    model->overridable.push_back(declared_info(*input));
+  }
   model->operator_counts = operator_counts(*model->proto);
   return model;
+}
+
+std::shared_ptr<const LoadedModel> with_inputs(const LoadedModel& model,
+                                               const std::vector<std::string>& names) {
+  NamedTensors weights = model.weights == nullptr ? NamedTensors() : *model.weights;
+  for (const std::string& name : names) {
+    const auto is_named = [&](const ValueInfo& info) { return info.name == name; };
+    if (std::none_of(model.overridable.begin(), model.overridable.end(), is_named)) {
+      user_error("{}: \"{}\" is no input with an initializer that a run may give", model.path,
+                 name);
+    }
+    weights[name] = Tensor();
+  }
+  return import_model(model.proto, model.path, UnsupportedOperators::Refused,
+                      std::make_shared<const NamedTensors>(std::move(weights)));
+}
+
+static constexpr int64_t kMostDecidingElements = 64;
+
+// Whether a size of the graph does not follow from its inputs' sizes.
+static bool has_sizes_of_values(const ir::Graph& graph) {
+  std::set<ir::Expr> known;
+  for (const ir::ValueId id : graph.inputs) {
+    for (const ir::Expr size : graph.values[static_cast<size_t>(id)].shape) known.insert(size);
+  }
+  bool found = false;
+  for (const ir::Value& value : graph.values) {
+    for (const ir::Expr size : value.shape) {
+      visit(size, [&](ir::Expr e) { found |= e->op == ir::ExprOp::Symbol && known.count(e) == 0; });
+    }
+  }
+  return found;
+}
+
+std::vector<std::string> deciding_inputs(const LoadedModel& model) {
+  std::vector<std::string> names;
+  if (model.run_time_structure().empty() && !has_sizes_of_values(model.graph)) return names;
+  for (const ValueInfo& info : model.inputs) {
+    const bool number = is_integer(info.dtype) || info.dtype == DType::Bool;
+    if (!number || info.any_shape || info.dims.size() > 1) continue;
+    if (!info.dims.empty() && info.dims[0].size > kMostDecidingElements) continue;
+    names.push_back(info.name);
+  }
+  return names;
+}
+
+std::vector<std::string> short_inputs(std::vector<std::string> names, const NamedTensors& inputs) {
+  std::erase_if(names, [&](const std::string& name) {
+    const auto given = inputs.find(name);
+    if (given == inputs.end()) user_error("input \"{}\" is missing", name);
+    return given->second.size() > kMostDecidingElements;
+  });
+  return names;
+}
+
+std::shared_ptr<const LoadedModel> with_values(const LoadedModel& model,
+                                               const NamedTensors& values) {
+  NamedTensors weights = model.weights == nullptr ? NamedTensors() : *model.weights;
+  for (const auto& [name, tensor] : values) {
+    const auto is_named = [&](const ValueInfo& info) { return info.name == name; };
+    if (std::none_of(model.inputs.begin(), model.inputs.end(), is_named)) {
+      user_error("{}: the model has no input \"{}\"", model.path, name);
+    }
+    weights[name] = tensor;
+  }
+  return import_model(model.proto, model.path, UnsupportedOperators::Refused,
+                      std::make_shared<const NamedTensors>(std::move(weights)));
 }
 
 std::vector<Tensor> ordered_inputs(const LoadedModel& model, const NamedTensors& inputs) {
   const ::onnx::GraphProto& main = model.proto->graph();
   std::vector<std::string> names;
   std::vector<Tensor> ordered;
-  for (const ::onnx::ValueInfoProto* input : free_inputs(main)) {
+  for (const ::onnx::ValueInfoProto* input : free_inputs(main, model.weights.get())) {
     names.push_back(input->name());
     const auto given = inputs.find(input->name());
     if (given == inputs.end() || !given->second.defined()) {
@@ -218,6 +289,11 @@ std::shared_ptr<const LoadedModel> load_model(std::string_view bytes, const std:
                                               const NamedTensors& weights) {
   auto proto = read_model_proto(bytes, name);
   if (weights.empty()) return import_model(std::move(proto), name);
+  const auto initializers = initializer_names(proto->graph());
+  for (const auto& [weight, tensor] : weights) {
+    if (initializers.count(weight) > 0) continue;
+    user_error("{}: a weight is given for \"{}\", which is not an initializer", name, weight);
+  }
   return import_model(std::move(proto), name, UnsupportedOperators::Refused,
                       std::make_shared<const NamedTensors>(weights));
 }

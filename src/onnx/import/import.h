@@ -23,7 +23,9 @@ namespace redfuser::onnx {
 struct LoadedModel {
   std::string path;
   std::shared_ptr<const ::onnx::ModelProto> proto;  // the file as written, for export
-  std::shared_ptr<const NamedTensors> weights;      // of the caller, by initializer; or null
+  // Of the caller, by initializer, in place of its data; undefined: a run gives it, as an input. By
+  // input, the value that it has in every run. May be null.
+  std::shared_ptr<const NamedTensors> weights;
   // Local functions inlined and composite operators expanded. Node::source is the index of the
   // user's node in the file's main graph; values of the main graph keep their names.
   ir::Graph graph;
@@ -33,6 +35,8 @@ struct LoadedModel {
   // Control flow that only a run resolves, by call_number of its node.
   std::vector<std::shared_ptr<const ControlCall>> calls;
   std::vector<ValueInfo> inputs, outputs;
+  // Inputs with an initializer that a run may give, as the file declares them (with_inputs).
+  std::vector<ValueInfo> overridable;
   std::map<std::string, int> operator_counts;  // of the file's main graph
 
   // If not empty, the reason why one graph of the file's nodes does not serve every run:
@@ -47,7 +51,8 @@ enum class UnsupportedOperators { Refused, Kept };
 // Reads, checks and expands a model. Throws UserError, one line with the file and, if there is one,
 // the node, for an invalid model. Nodes, nesting and sizes are bounded.
 //
-// An input that has an initializer is a constant. Inputs' open dimensions are symbols.
+// An input that has an initializer is that constant (with_inputs). Inputs' open dimensions are
+// symbols.
 std::shared_ptr<const LoadedModel> load_model(
     const std::string& path, UnsupportedOperators unsupported = UnsupportedOperators::Refused);
 // The same for a file's bytes, which are copied where needed, and weights that take the place of
@@ -62,6 +67,23 @@ std::shared_ptr<const LoadedModel> import_model(
     std::shared_ptr<const ::onnx::ModelProto> proto, const std::string& path,
     UnsupportedOperators unsupported = UnsupportedOperators::Refused,
     std::shared_ptr<const NamedTensors> weights = nullptr);
+
+// The model with these initializers, which are overridable, as inputs that a run gives. UserError
+// for other names.
+std::shared_ptr<const LoadedModel> with_inputs(const LoadedModel& model,
+                                               const std::vector<std::string>& names);
+
+// The inputs whose values may decide the structure of a model or sizes of its values: integers and
+// truth values, scalars or short lists. In the order of its inputs; empty where one graph serves
+// every run and the sizes of its inputs give all others.
+std::vector<std::string> deciding_inputs(const LoadedModel& model);
+// Those of the names that are short among a run's inputs. UserError for one that is missing.
+std::vector<std::string> short_inputs(std::vector<std::string> names, const NamedTensors& inputs);
+
+// The model for runs in which these inputs have these values: they are constants. UserError for
+// other names and types.
+std::shared_ptr<const LoadedModel> with_values(const LoadedModel& model,
+                                               const NamedTensors& values);
 
 // By node of the main graph, the reason why it cannot be imported; empty where it can. `model` has
 // a path, a proto and weights. Throws UserError where the file as a whole is refused.
@@ -83,7 +105,7 @@ std::shared_ptr<const LoadedModel> import_body(const LoadedModel& model,
                                                std::shared_ptr<const Subgraph> body,
                                                std::span<const BodyInput> inputs);
 
-// The inputs of the main graph in its order, where an initializer gives none. Throws UserError for
+// The inputs of the main graph in its order, those of `model.inputs`. Throws UserError for
 // one that is missing, unknown, or of another type than the file declares.
 std::vector<Tensor> ordered_inputs(const LoadedModel& model, const NamedTensors& inputs);
 

@@ -27,7 +27,7 @@ ir::Graph Importer::run_main(const AddInput& add) {
   Scope scope;
   const std::vector<int> order = begin(scope);
   reserve_names();
-  for (const ::onnx::ValueInfoProto* input : free_inputs(model_->graph())) {
+  for (const ::onnx::ValueInfoProto* input : main_inputs()) {
     scope.values[input->name()] = add(*input);
   }
   add_main(scope, order);
@@ -80,11 +80,12 @@ std::vector<std::string> Importer::refusals() {
   scope.owner = model_;
   reserve_names();
   for (const auto& tensor : main.initializer()) {
+    if (given_by_run(tensor.name())) continue;
     attempt([&] {
       scope.values[tensor.name()] = ops::add_constant(graph_, tensor.name(), initial_value(tensor));
     });
   }
-  for (const ::onnx::ValueInfoProto* input : free_inputs(main)) {
+  for (const ::onnx::ValueInfoProto* input : main_inputs()) {
     attempt([&] { scope.values[input->name()] = add_declared_input(*input); });
   }
   std::vector<std::string> reasons = unsupported_nodes(*model_, functions_, path_);

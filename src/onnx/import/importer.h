@@ -23,7 +23,7 @@ class Importer final : public ModelWalk {
   // Symbolic dimensions of inputs become symbols. Throws UserError for an invalid model,
   // NeedsValues for a valid one that needs the Interpreter.
   ir::Graph run();
-  // The same for inputs of these types and sizes, in the order of free_inputs.
+  // The same for inputs of these types and sizes, in the order of main_inputs.
   ir::Graph run(std::span<const BodyInput> inputs);
   // The same for a subgraph alone; `inputs` are of its formals, then of its captured values.
   ir::Graph run(const Subgraph& body, std::span<const BodyInput> inputs);

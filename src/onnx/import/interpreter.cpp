@@ -14,7 +14,7 @@ std::vector<Tensor> Interpreter::run(std::span<const Tensor> inputs) {
   Scope scope;
   const std::vector<int> order = begin(scope);
   auto given = inputs.begin();
-  for (const ::onnx::ValueInfoProto* input : free_inputs(model_->graph())) {
+  for (const ::onnx::ValueInfoProto* input : main_inputs()) {
     give_input(input->name(), *given++, scope);
   }
   add_main(scope, order);

@@ -21,7 +21,7 @@ class Interpreter final : public ModelWalk {
               std::shared_ptr<const NamedTensors> weights, Evaluate evaluate)
       : ModelWalk(std::move(model), path, std::move(weights)), evaluate_(std::move(evaluate)) {}
 
-  // Returns the outputs in order; `inputs` are of free_inputs. Throws UserError for an invalid
+  // Returns the outputs in order; `inputs` are of main_inputs. Throws UserError for an invalid
   // model or inputs that an operator refuses.
   std::vector<Tensor> run(std::span<const Tensor> inputs);
   // The outputs of a subgraph alone; `inputs` are of its formals, then of its captured values.

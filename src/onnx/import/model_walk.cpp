@@ -20,7 +20,7 @@ Body main_body(const ::onnx::GraphProto& graph, const std::string& where) {
   const auto initializers = initializer_names(graph);
   for (const auto& input : graph.input()) {
     if (input.name().empty()) user_error("{}: a graph input has no name", where);
-    // An input may have an initializer as its default; RedFuser treats it as a constant.
+    // An input may have an initializer as its default.
     if (!initializers.count(input.name())) body.entries.push_back(input.name());
   }
   for (const auto& output : graph.output()) body.results.push_back(output.name());
@@ -35,11 +35,31 @@ std::unordered_set<std::string> initializer_names(const ::onnx::GraphProto& grap
   return names;
 }
 
-std::vector<const ::onnx::ValueInfoProto*> free_inputs(const ::onnx::GraphProto& graph) {
+bool given_by_run(const NamedTensors* weights, const std::string& name) {
+  if (weights == nullptr) return false;
+  const auto weight = weights->find(name);
+  return weight != weights->end() && !weight->second.defined();
+}
+
+std::vector<const ::onnx::ValueInfoProto*> free_inputs(const ::onnx::GraphProto& graph,
+                                                       const NamedTensors* weights) {
   const auto initializers = initializer_names(graph);
   std::vector<const ::onnx::ValueInfoProto*> inputs;
   for (const auto& input : graph.input()) {
-    if (!initializers.count(input.name())) inputs.push_back(&input);
+    const bool constant = initializers.count(input.name()) > 0 ||
+                          (weights != nullptr && weights->count(input.name()) > 0);
+    if (!constant || given_by_run(weights, input.name())) inputs.push_back(&input);
+  }
+  return inputs;
+}
+
+std::vector<const ::onnx::ValueInfoProto*> overridable_inputs(const ::onnx::ModelProto& model) {
+  constexpr int64_t kFirstVersion = 4;
+  std::vector<const ::onnx::ValueInfoProto*> inputs;
+  if (model.ir_version() < kFirstVersion) return inputs;
+  const auto initializers = initializer_names(model.graph());
+  for (const auto& input : model.graph().input()) {
+    if (initializers.count(input.name())) inputs.push_back(&input);
   }
   return inputs;
 }
@@ -54,12 +74,26 @@ ModelWalk::ModelWalk(std::shared_ptr<const ::onnx::ModelProto> model, const std:
   graph_.pool = std::make_shared<ir::ExprPool>();
   graph_.name = model_->graph().name();
   if (weights_ == nullptr) return;
-  const auto initializers = initializer_names(model_->graph());
+  auto names = initializer_names(model_->graph());
+  for (const auto& input : model_->graph().input()) names.insert(input.name());
   for (const auto& [name, tensor] : *weights_) {
-    if (initializers.count(name) == 0) {
+    if (names.count(name) == 0) {
       user_error("{}: a weight is given for \"{}\", which is not an initializer", path_, name);
     }
   }
+}
+
+const Tensor* ModelWalk::value_of_input(const std::string& name) const {
+  if (weights_ == nullptr) return nullptr;
+  const auto value = weights_->find(name);
+  if (value == weights_->end() || initializer_names(model_->graph()).count(name) > 0) {
+    return nullptr;
+  }
+  return &value->second;
+}
+
+std::vector<const ::onnx::ValueInfoProto*> ModelWalk::main_inputs() const {
+  return free_inputs(model_->graph(), weights_.get());
 }
 
 Tensor ModelWalk::initial_value(const ::onnx::TensorProto& tensor) {
@@ -92,7 +126,7 @@ std::vector<int> ModelWalk::begin(Scope& scope) {
 }
 
 void ModelWalk::check_types(const ::onnx::GraphProto& main) const {
-  for (const ::onnx::ValueInfoProto* input : free_inputs(main)) {
+  for (const ::onnx::ValueInfoProto* input : main_inputs()) {
     check_element_types(input->type(), fmt::format("{}: graph input \"{}\"", path_, input->name()));
   }
   for (const auto& output : main.output()) {
@@ -117,8 +151,14 @@ void ModelWalk::add_initializers(Scope& scope, const std::vector<int>& order) {
   }
   for (const auto& output : main.output()) used.insert(output.name());
   for (const auto& tensor : main.initializer()) {
-    if (!used.count(tensor.name())) continue;
+    if (!used.count(tensor.name()) || given_by_run(tensor.name())) continue;
     scope.values[tensor.name()] = ops::add_constant(graph_, tensor.name(), initial_value(tensor));
+  }
+  for (const auto& input : main.input()) {
+    const Tensor* value = value_of_input(input.name());
+    if (value == nullptr) continue;
+    check_given(*value, input);
+    scope.values[input.name()] = ops::add_constant(graph_, input.name(), *value);
   }
   for (const auto& input : main.input()) {
     const auto found = scope.values.find(input.name());

@@ -25,8 +25,18 @@ class ValueInfoProto;
 namespace redfuser::onnx {
 
 std::unordered_set<std::string> initializer_names(const ::onnx::GraphProto& graph);
-// The inputs that no initializer gives, in order.
-std::vector<const ::onnx::ValueInfoProto*> free_inputs(const ::onnx::GraphProto& graph);
+// `weights`, which may be null, have tensors in place of initializers, and values of inputs that
+// are the same in every run.
+//
+// Whether a run gives the initializer of this name: its tensor is undefined.
+bool given_by_run(const NamedTensors* weights, const std::string& name);
+// The inputs that a run gives, in order: those without an initializer or value, and initializers
+// that it gives.
+std::vector<const ::onnx::ValueInfoProto*> free_inputs(const ::onnx::GraphProto& graph,
+                                                       const NamedTensors* weights);
+// The inputs whose initializers a run may give, in order: none before version 4 of the IR, where
+// every initializer is an input.
+std::vector<const ::onnx::ValueInfoProto*> overridable_inputs(const ::onnx::ModelProto& model);
 
 // Every primitive node is inferred when it is added, since context-dependent bodies need the types
 // of their inputs. Calls of local functions and composite operators are replaced by their bodies;
@@ -43,7 +53,8 @@ class ModelWalk {
 
  protected:
   // `path` is the model's path, which starts error messages. `weights` take the place of the data
-  // of initializers with their names; may be null.
+  // of initializers with their names, and undefined ones make them inputs. Those of inputs make
+  // them constants. May be null.
   ModelWalk(std::shared_ptr<const ::onnx::ModelProto> model, const std::string& path,
             std::shared_ptr<const NamedTensors> weights);
 
@@ -104,6 +115,11 @@ class ModelWalk {
   void append(ir::Node node);
   // Adds what a node of a body computes. UserError where that is not possible.
   void add_node(const ::onnx::NodeProto& node, Scope& scope, const Origin& origin);
+  // The main graph's inputs, in the order of a run's.
+  std::vector<const ::onnx::ValueInfoProto*> main_inputs() const;
+  bool given_by_run(const std::string& initializer) const {
+    return onnx::given_by_run(weights_.get(), initializer);
+  }
   // The tensor of an initializer of the main graph.
   Tensor initial_value(const ::onnx::TensorProto& tensor);
   Mark mark() const {
@@ -123,6 +139,8 @@ class ModelWalk {
   void check_types(const ::onnx::GraphProto& main) const;
   void add_initializers(Scope& scope, const std::vector<int>& order);
   void set_outputs(const Scope& scope);
+  // Null for an initializer, and for an input that a run gives.
+  const Tensor* value_of_input(const std::string& name) const;
 
   void add_constant_node(const ::onnx::NodeProto& node, const AttributeSource& source,
                          Scope& scope);

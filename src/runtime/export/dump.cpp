@@ -8,6 +8,7 @@
 #include "codegen/select/memory_orders.h"
 #include "onnx/import/import.h"
 #include "passes/pipeline.h"
+#include "runtime/load/host_part.h"
 #include "runtime/program/compiled_program.h"
 
 namespace redfuser {
@@ -71,11 +72,17 @@ std::string gpu_text(const CompiledProgram& program, const codegen::Target& targ
   codegen::Target placed = target;
   codegen::place_values(placed, program.plan, program.appends, {});
   const codegen::JoinedSteps joined(own, program.plan, placed, {});
+  const runtime::HostPart host(program);
   std::string text;
   for (size_t i = 0; i < program.plan.steps.size(); ++i) {
     text += heading(program, i, mark);
     try {
-      text += print(i, joined.generate(own, program.plan, i, placed));
+      if (!host.reason(i).empty()) user_error("{}", host.reason(i));
+      const codegen::GpuStep form = joined.generate(own, program.plan, i, placed);
+      if (host.binds_sizes_of(form)) {
+        user_error("a size in \"{}\" depends on data", program.steps[i].label);
+      }
+      text += print(i, form);
     } catch (const UserError& error) {
       text += fmt::format("{} none on a GPU: {}\n", mark, error.what());
     }

@@ -42,7 +42,8 @@ SaveResult with_regions(const Model& model, const Program* program, Emit emit, c
                         const Copy& copy) {
   RF_CHECK(model.handle() != nullptr, "save: the model is empty");
   if (model.handle()->weights != nullptr) {
-    user_error("{}: a model with weights of the caller cannot be written", model.handle()->path);
+    user_error("{}: a model with weights or inputs of the caller cannot be written",
+               model.handle()->path);
   }
   const std::string reason = model.handle()->run_time_structure();
   if (!reason.empty() && emit == Emit::Standard) {

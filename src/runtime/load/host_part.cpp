@@ -16,7 +16,8 @@ HostPart::HostPart(const CompiledProgram& program)
     : program_(program),
       known_(program.symbol_names.size()),
       values_(program.graph().values.size()),
-      steps_(program.plan.steps.size()) {
+      steps_(program.plan.steps.size()),
+      reasons_(program.plan.steps.size()) {
   const ir::Graph& graph = program.graph();
   for (const ir::ValueId id : graph.inputs) {
     for (const int64_t symbol : program.shape_symbols[index(id)]) known_[index(symbol)] = true;
@@ -60,7 +61,7 @@ bool HostPart::empty() const {
 bool HostPart::take(size_t step, const std::string& reason) {
   if (program_.bodies.count(step) > 0) return false;
   steps_[step] = true;
-  reasons_.push_back(reason);
+  reasons_[step] = reason;
   return true;
 }
 
@@ -85,7 +86,9 @@ bool HostPart::binds_sizes_of(const codegen::GpuStep& form) const {
 std::vector<std::string> HostPart::notes() const {
   constexpr size_t kMost = 8;
   std::map<std::string, int> counts;
-  for (const std::string& reason : reasons_) ++counts[reason];
+  for (const std::string& reason : reasons_) {
+    if (!reason.empty()) ++counts[reason];
+  }
   std::vector<std::string> lines;
   for (const auto& [reason, count] : counts) {
     if (lines.size() == kMost) {

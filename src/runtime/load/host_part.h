@@ -25,6 +25,8 @@ class HostPart {
   bool take(size_t step, const std::string& reason);
   // Whether a size in the calls depends on data.
   bool binds_sizes_of(const codegen::GpuStep& form) const;
+  // Why the CPU computes the step; empty where it does not, and for an alias.
+  const std::string& reason(size_t step) const { return reasons_[step]; }
   // What the CPU computes and why, a line for each reason.
   std::vector<std::string> notes() const;
 
@@ -36,7 +38,7 @@ class HostPart {
   std::vector<bool> known_;   // by symbol: part of an input's sizes
   std::vector<bool> values_;  // by ValueId
   std::vector<bool> steps_;
-  std::vector<std::string> reasons_;  // of the steps that are no aliases
+  std::vector<std::string> reasons_;  // by step
 };
 
 }  // namespace redfuser::runtime

@@ -127,6 +127,7 @@ Program compile(const Model& model, const CompileOptions& options) {
   compiled->options = options;
   compiled->by_sizes = std::make_unique<runtime::BodyPrograms>(
       compiled->model, nullptr, std::vector<Tensor>(model.inputs().size()), options);
+  compiled->overriding = std::make_unique<runtime::OverridingPrograms>(compiled->model, options);
   if (!model.handle()->needs_values.empty()) {
     make_without_plan(*compiled);
     Program program;

@@ -12,6 +12,7 @@
 #include "redfuser/redfuser.h"
 #include "runtime/program/body_programs.h"
 #include "runtime/program/cpu_kernels.h"
+#include "runtime/program/overriding_programs.h"
 
 namespace redfuser::runtime {
 
@@ -32,6 +33,7 @@ struct CompiledProgram {
   // The programs of the whole graph for the sizes of a run, where none serves all sizes. Then the
   // plan has no steps, and `steps` one that stands for the graph.
   std::unique_ptr<BodyPrograms> by_sizes;
+  std::unique_ptr<OverridingPrograms> overriding;
   // By step: the positions that are checked before it runs on the CPU.
   std::vector<std::vector<cpu::PositionGuard>> guards;
   // Checks that depend on inputs alone, on every device.

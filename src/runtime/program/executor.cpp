@@ -9,6 +9,15 @@
 
 namespace redfuser::runtime {
 
+void Executor::take_settings(const Executor& other) {
+  profiling = other.profiling;
+  timing = other.timing;
+  keep_all = other.keep_all;
+  keep_names = other.keep_names;
+  progress = other.progress;
+  on_value = other.on_value;
+}
+
 Tensor copied(const Tensor& tensor) {
   if (tensor.dtype() == DType::Sequence || tensor.dtype() == DType::Optional) {
     std::vector<Tensor> elements = tensor.elements();

@@ -57,6 +57,9 @@ class Executor {
   bool keeps(const std::string& name) const { return keep_all || keep_names.count(name) > 0; }
   bool keeps_any() const { return keep_all || !keep_names.empty(); }
 
+  // Makes what the session's owner sets that of another executor.
+  void take_settings(const Executor& other);
+
   // Set by the session's owner, read by run().
   bool profiling = false, timing = false, keep_all = false;
   std::set<std::string> keep_names;

@@ -45,6 +45,22 @@ const std::vector<ValueInfo>& Model::inputs() const { return impl_->inputs; }
 
 const std::vector<ValueInfo>& Model::outputs() const { return impl_->outputs; }
 
+const std::vector<ValueInfo>& Model::overridable() const { return impl_->overridable; }
+
+Model Model::with_inputs(const std::vector<std::string>& names) const {
+  if (names.empty()) return *this;
+  return Model(onnx::with_inputs(*impl_, names));
+}
+
+std::vector<std::string> Model::deciding_inputs(const NamedTensors& inputs) const {
+  return onnx::short_inputs(onnx::deciding_inputs(*impl_), inputs);
+}
+
+Model Model::with_values(const NamedTensors& values) const {
+  if (values.empty()) return *this;
+  return Model(onnx::with_values(*impl_, values));
+}
+
 const std::map<std::string, int>& Model::operator_counts() const { return impl_->operator_counts; }
 
 }  // namespace redfuser

@@ -6,6 +6,7 @@
 #include "runtime/cpu/evaluating_executor.h"
 #include "runtime/cpu/reference_executor.h"
 #include "runtime/gpu/executor.h"
+#include "runtime/session/values_executor.h"
 
 namespace redfuser::runtime {
 
@@ -13,11 +14,22 @@ std::unique_ptr<Executor> make_executor(std::shared_ptr<const CompiledProgram> p
                                         const SessionOptions& options) {
   if (options.device == "reference") return make_reference_executor(std::move(program), options);
   const std::string on_cpu = program->model->run_time_structure();
-  if (!on_cpu.empty() && options.device == "cuda") user_error("no plan for a GPU: {}", on_cpu);
+  if (!on_cpu.empty() && options.device == "cuda") {
+    if (!onnx::deciding_inputs(*program->model).empty() && has_gpu()) {
+      return make_values_executor(std::move(program), options);
+    }
+    user_error("no plan for a GPU: {}", on_cpu);
+  }
   if (!program->model->needs_values.empty()) {
     return make_evaluating_executor(std::move(program), options);
   }
-  if (options.device == "cuda") return make_cuda_executor(std::move(program), options);
+  if (options.device == "cuda") {
+    if (onnx::deciding_inputs(*program->model).empty() ||
+        cuda_program(program, options)->host().empty()) {
+      return make_cuda_executor(std::move(program), options);
+    }
+    return make_values_executor(std::move(program), options);
+  }
   if (options.device == "cpu") return make_cpu_executor(std::move(program), options);
   if (options.device != "auto") {
     user_error("the device is cpu, cuda, reference or auto, not \"{}\"", options.device);

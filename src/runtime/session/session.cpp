@@ -9,13 +9,23 @@ namespace redfuser {
 
 struct Session::Impl {
   Impl(std::shared_ptr<const runtime::CompiledProgram> compiled, const SessionOptions& wanted)
-      : program(std::move(compiled)), options(wanted), executor(make_executor(program, options)) {}
+      : base(std::move(compiled)),
+        program(base),
+        options(wanted),
+        executor(make_executor(program, options)) {}
+  // Makes `program` and `executor` those of runs on inputs of these names.
+  template <typename Named>
+  void take(const std::map<std::string, Named>& inputs);
+  void take_set(std::vector<std::string> names);
   // run(executor), once more by an evaluating one where the plan turns out not to serve the inputs.
   template <typename Run>
   NamedTensors evaluate_if_needed(const Run& run);
-  std::shared_ptr<const runtime::CompiledProgram> program;
+  const std::shared_ptr<const runtime::CompiledProgram> base;
+  std::shared_ptr<const runtime::CompiledProgram> program;  // base, or one of those overriding it
   SessionOptions options;
   std::unique_ptr<runtime::Executor> executor;
+  std::vector<std::string> overridden;  // the initializers that `program` takes as inputs
+  std::map<std::vector<std::string>, std::unique_ptr<runtime::Executor>> others;
 };
 
 Session::Session(const Program& program, const SessionOptions& options) {
@@ -25,6 +35,25 @@ Session::Session(const Program& program, const SessionOptions& options) {
 
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
+
+template <typename Named>
+void Session::Impl::take(const std::map<std::string, Named>& inputs) {
+  std::vector<std::string> names = base->overriding->overridden(inputs);
+  if (names != overridden) take_set(std::move(names));
+}
+
+void Session::Impl::take_set(std::vector<std::string> names) {
+  auto wanted = names.empty() ? base : base->overriding->of(names).handle();
+  std::unique_ptr<runtime::Executor>& kept = others[names];
+  if (kept == nullptr) kept = make_executor(wanted, options);
+  // Each has a stream of its own.
+  executor->synchronize();
+  kept->take_settings(*executor);
+  std::swap(executor, kept);
+  std::swap(others[std::move(overridden)], kept);
+  overridden = std::move(names);
+  program = std::move(wanted);
+}
 
 // Dependence on run-time values may also show during a run (sizes that an operator reads from a
 // tensor which no step writes): this run and later ones are evaluated node by node.
@@ -40,30 +69,36 @@ NamedTensors Session::Impl::evaluate_if_needed(const Run& run) {
 }
 
 NamedTensors Session::run(const NamedTensors& inputs) {
+  impl_->take(inputs);
   return impl_->evaluate_if_needed(
       [&](runtime::Executor& executor) { return executor.run(inputs); });
 }
 
 NamedTensors Session::run(const NamedTensors& inputs, const NamedTensors& outputs) {
+  impl_->take(inputs);
   return impl_->evaluate_if_needed(
       [&](runtime::Executor& executor) { return executor.run_into(inputs, outputs); });
 }
 
 NamedDeviceTensors Session::enqueue(const NamedDeviceTensors& inputs,
                                     const NamedDeviceTensors& outputs, void* stream) {
+  impl_->take(inputs);
   return impl_->executor->enqueue(inputs, outputs, stream);
 }
 
 NamedDims Session::output_dims(const NamedDims& inputs) const {
-  if (const std::string& reason = impl_->program->model->needs_values; !reason.empty()) {
+  const std::vector<std::string> names = impl_->base->overriding->overridden(inputs);
+  const auto program = names.empty() ? impl_->base : impl_->base->overriding->of(names).handle();
+  if (const std::string& reason = program->model->needs_values; !reason.empty()) {
     user_error("the sizes of the outputs follow from a run only: {}", reason);
   }
-  return runtime::output_dims(*impl_->program, inputs);
+  return runtime::output_dims(*program, inputs);
 }
 
 int64_t Session::allocations() const { return cuda::allocations(); }
 
 void Session::prepare(const NamedDeviceTensors& inputs, const NamedDeviceTensors& outputs) {
+  impl_->take(inputs);
   impl_->executor->prepare(inputs, outputs);
 }
 
@@ -126,6 +161,7 @@ const std::vector<std::string>& Session::notes() const { return impl_->executor-
 int Session::launches() const { return impl_->executor->launches; }
 
 DeviceTiming Session::time_on_device(const NamedTensors& inputs, double budget_s) {
+  impl_->take(inputs);
   return impl_->executor->time_on_device(inputs, budget_s);
 }
 
