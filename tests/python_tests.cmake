@@ -65,6 +65,10 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
   add_test(NAME python.operator_table
            COMMAND ${REDFUSER_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/python/operator_table_test.py
                    $<TARGET_FILE:redfuser-opt> ${PROJECT_SOURCE_DIR}/docs/operators.md)
+  add_test(NAME python.gpu_plans
+           COMMAND ${REDFUSER_PYTHON} -B -W ignore
+                   ${CMAKE_CURRENT_LIST_DIR}/python/gpu_plans_test.py $<TARGET_FILE:redfuser-run>
+                   ${PROJECT_SOURCE_DIR}/docs/conformance.md)
   add_test(NAME python.docs
            COMMAND ${REDFUSER_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/python/docs_test.py
                    $<TARGET_FILE:redfuser-run> $<TARGET_FILE:redfuser-opt>
@@ -112,7 +116,7 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
   set_tests_properties(python.export python.contrib_operators python.ml_operators python.models
                        python.onnx_conformance python.onnx_conformance_reference python.convert python.rewrites python.opsets
                        python.optimized_models python.verify python.writing
-                       python.counts python.body_types
+                       python.counts python.body_types python.gpu_plans
                        PROPERTIES TIMEOUT 900)
 else()
   message(STATUS "REDFUSER_PYTHON is not set: the Python tests are left out")
