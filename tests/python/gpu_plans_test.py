@@ -31,9 +31,9 @@ TABLE = re.compile(r"^\| models \| on a GPU \|.*\n(?:\|.*\n)*\n\| reason \|.*\n(
 # A message's kind, by the first pattern that it holds; the operator where none does.
 REASONS = [
     ("strings", r"is a tensor of strings"),
+    ("sizes that depend on data", r"depends on data"),
     ("sequences and optional values", r"is a sequence|is an optional|\[(Sequence|Optional|SplitTo|ConcatFrom)\w*\]"),
     ("control flow that a run decides", r"no plan: |\[(If|Loop|Scan)\]"),
-    ("sizes that depend on data", r"depends on data"),
 ]
 REFUSED = "refused on every device"
 

@@ -77,7 +77,11 @@ std::string gpu_text(const CompiledProgram& program, const codegen::Target& targ
   for (size_t i = 0; i < program.plan.steps.size(); ++i) {
     text += heading(program, i, mark);
     try {
-      if (!host.reason(i).empty()) user_error("{}", host.reason(i));
+      if (!host.reason(i).empty()) {
+        const fuse::Step& step = program.plan.steps[i];
+        const ir::Node& node = own.nodes[static_cast<size_t>(step.nodes.front())];
+        user_error("[{}] node \"{}\": {}", node.op, node.name, host.reason(i));
+      }
       const codegen::GpuStep form = joined.generate(own, program.plan, i, placed);
       if (host.binds_sizes_of(form)) {
         user_error("a size in \"{}\" depends on data", program.steps[i].label);
