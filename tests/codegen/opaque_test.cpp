@@ -17,9 +17,14 @@ std::vector<Case> cases() {
   return {
       {"scatter_elements_max",
        "g (float16[m, n] x, int64[k, n] i, float16[k, n] u) => (float16[m, n] y) "
-       "{ y = ScatterElements<axis = 0, reduction = \"max\">(x, i, u) }"},
+       "{ y = ScatterElements<axis = 0, reduction = \"max\">(x, i, u) }",
+       5},
       {"scatter_nd_add",
        "g (float[m, n] x, int64[k, 1] i, float[k, n] u) => (float[m, n] y) "
+       "{ y = ScatterND<reduction = \"add\">(x, i, u) }",
+       6},
+      {"scatter_nd_few",
+       "g (float[3, 4] x, int64[5, 1] i, float[5, 4] u) => (float[3, 4] y) "
        "{ y = ScatterND<reduction = \"add\">(x, i, u) }"},
       {"max_pool",
        "g (float[b, 4, 16, 16] x) => (float[b, 4, 8, 8] y) "

@@ -35,6 +35,17 @@ const Entry* find_entry(std::string_view domain, std::string_view name) {
   return found == std::end(kEntries) ? nullptr : found;
 }
 
+// Terms of the longest sum of an element that a step has for all its sizes.
+int64_t known_terms(ir::Expr element) {
+  int64_t terms = 1;
+  visit(element, [&](ir::Expr e) {
+    if (e->op == ir::ExprOp::Reduce && e->extent()->is_constant()) {
+      terms = std::max(terms, e->extent()->integer);
+    }
+  });
+  return terms;
+}
+
 // An elementwise kernel for every output.
 void generate_elements(StepBuilder& builder, const ir::Node& node) {
   const ops::LowerContext::Reader read = [&](ir::ValueId id, std::vector<ir::Expr> index) {
@@ -47,6 +58,9 @@ void generate_elements(StepBuilder& builder, const ir::Node& node) {
     ops::LowerContext context(builder.graph, node, static_cast<int>(k), axes, read);
     ir::Expr element = node.def->element(context);
     if (element == nullptr) builder.fail("this form has no kernel on a GPU");
+    // The CPU's algorithm needs fewer, such as the FFT of a long signal.
+    constexpr int64_t kMostTerms = 4096;
+    if (known_terms(element) > kMostTerms) builder.fail("it has too many terms for a GPU");
     add_map(builder, "elements", builder.memory_axes(value, axes),
             {{value, builder.flat.flat(element), builder.offset_of(value, axes)}},
             "elements of " + node.op + "\n");

@@ -1,13 +1,17 @@
 // Scatters: the data copied, then every update stored where its index says; equal indices have no
-// order in ONNX. Where updates are combined, every element folds those that are meant for it, by
-// one thread or warp, so that the bits are always the same:
+// order in ONNX. Where updates are combined, every element folds those that are meant for it, so
+// that the bits are always the same:
 //
 //     y[o] = data[o] ⊕ (⊕ over j with index[j] = o of update[j])
+//
+// It finds them among all updates, or has a list of them where that takes less time.
+#include <algorithm>
 #include <limits>
 
 #include "base/error.h"
 #include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/opaque/opaque_kernels.h"
+#include "codegen/opaque/scatter_lists.h"
 #include "ir/scalars/integers.h"
 #include "ops/lowering.h"
 
@@ -60,15 +64,17 @@ ir::Expr every(ir::ExprPool& pool, const std::vector<ir::Expr>& conditions) {
   return all;
 }
 
+// Sums of halves are kept in fp32.
+DType wide_type(DType dtype) {
+  return is_float(dtype) && size_of(dtype) == 2 ? DType::Float32 : dtype;
+}
+
 // The output over its axes, reduced over the updates along `walked` for which `meant` is true.
 void add_combined(StepBuilder& builder, const ops::NodeView& view, const Combination& how,
                   const std::vector<ir::Expr>& axes, const std::vector<ir::Expr>& walked,
                   const std::vector<ir::Expr>& update, ir::Expr meant) {
   ir::ExprPool& pool = builder.pool();
-  const DType dtype = view.dtype(0);
-  if (dtype == DType::Bool) view.fail("combined bools have no kernel on a GPU");
-  // Sums of halves are kept in fp32.
-  const DType wide = is_float(dtype) && size_of(dtype) == 2 ? DType::Float32 : dtype;
+  const DType dtype = view.dtype(0), wide = wide_type(dtype);
   ir::Expr folded =
       pool.select(meant, pool.cast(wide, pool.read(view.node().inputs[2], view.dtype(2), update)),
                   identity(pool, how.reduction, wide));
@@ -92,6 +98,55 @@ void add_scatter(StepBuilder& builder, const ops::NodeView& view, const std::vec
           "scatter\n");
 }
 
+// The updates along `updates`, each of which is meant for the first axes of the data, at `target`.
+CombinedScatter listed(StepBuilder& builder, const ops::NodeView& view, const Combination& how,
+                       const std::vector<ir::Expr>& updates, const std::vector<ir::Expr>& target) {
+  ir::ExprPool& pool = builder.pool();
+  const DType dtype = view.dtype(0), wide = wide_type(dtype);
+  const std::vector<ir::Expr> axes = ops::output_axes(builder.graph, view.node().outputs[0]);
+  const auto first_column = axes.begin() + static_cast<long>(target.size());
+  CombinedScatter result;
+  result.value = view.node().outputs[0];
+  result.dtype = dtype;
+  result.sum = wide;
+  result.any_order = !is_float(dtype) || how.reduction == ir::Reduction::Max ||
+                     how.reduction == ir::Reduction::Min;
+  result.updates = updates;
+  result.slots = {axes.begin(), first_column};
+  result.columns = {first_column, axes.end()};
+  result.target = target;
+  std::vector<ir::Expr> at = updates;
+  at.insert(at.end(), first_column, axes.end());
+  result.update = pool.read(view.node().inputs[2], view.dtype(2), at);
+  result.identity = identity(pool, how.reduction, wide);
+  result.operation = how.operation;
+  result.data = pool.read(view.node().inputs[0], dtype, axes);
+  return result;
+}
+
+// Each element finds its updates, which add_combined has from `direct`, or has a list of them.
+template <typename Direct>
+void add_faster(StepBuilder& builder, const ops::NodeView& view, const CombinedScatter& lists,
+                const Direct& direct) {
+  if (lists.dtype == DType::Bool) view.fail("combined bools have no kernel on a GPU");
+  constexpr int64_t kNominal = 1024;  // for sizes that a run knows
+  const auto known = [&](const std::vector<ir::Expr>& axes) {
+    return std::all_of(axes.begin(), axes.end(),
+                       [&](ir::Expr axis) { return builder.sizes.of(axis->extent()) >= 0; });
+  };
+  StepBuilder trial = builder.trial();
+  if (!known(lists.updates) || !known(lists.slots) || !known(lists.columns)) {
+    trial.sizes = KnownSizes::all(kNominal);
+  }
+  direct(trial);
+  const double time = std::get<KernelLaunch>(trial.result.calls.back()).time;
+  if (time <= scatter_lists_time(trial, lists, trial.sizes)) {
+    direct(builder);
+  } else {
+    add_scatter_lists(builder, lists);
+  }
+}
+
 // Updates along the axis, at the element's other indices.
 void combine_elements(StepBuilder& builder, const ops::NodeView& view, const Combination& how,
                       size_t axis) {
@@ -109,7 +164,13 @@ void combine_elements(StepBuilder& builder, const ops::NodeView& view, const Com
   ir::Expr index = pool.cast(DType::Int64, pool.read(view.node().inputs[1], view.dtype(1), at));
   conditions.push_back(
       pool.make(ir::ExprOp::Equal, {wrapped(pool, index, view.shape(0)[axis]), axes[axis]}));
-  add_combined(builder, view, how, axes, {along}, at, every(pool, conditions));
+  const std::vector<ir::Expr> updates = ops::output_axes(builder.graph, view.node().inputs[2]);
+  std::vector<ir::Expr> target = updates;
+  index = pool.cast(DType::Int64, pool.read(view.node().inputs[1], view.dtype(1), updates));
+  target[axis] = wrapped(pool, index, view.shape(0)[axis]);
+  add_faster(builder, view, listed(builder, view, how, updates, target), [&](StepBuilder& to) {
+    add_combined(to, view, how, axes, {along}, at, every(pool, conditions));
+  });
 }
 
 // The indices of the element that the index tuple at `at` refers to.
@@ -141,7 +202,9 @@ void combine_tuples(StepBuilder& builder, const ops::NodeView& view, const Combi
   }
   std::vector<ir::Expr> update = walked;
   update.insert(update.end(), axes.begin() + static_cast<long>(target.size()), axes.end());
-  add_combined(builder, view, how, axes, walked, update, every(pool, conditions));
+  add_faster(builder, view, listed(builder, view, how, walked, target), [&](StepBuilder& to) {
+    add_combined(to, view, how, axes, walked, update, every(pool, conditions));
+  });
 }
 
 }  // namespace
