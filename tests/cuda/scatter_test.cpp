@@ -15,8 +15,8 @@ namespace {
 
 struct Drawn {
   std::string graph;
-  std::map<std::string, int64_t> sizes;
-  int64_t slots = 1;  // that indices name
+  std::map<std::string, int64_t> sizes;  // of symbols
+  int64_t slots = 1;                     // that indices name
 };
 
 // Updates of lines of `c` elements, or of elements; half of all updates are for one slot.
@@ -40,6 +40,7 @@ Drawn drawn(std::mt19937& random) {
       "<ir_version: 9, opset_import: [\"\" : 20]> g ({0}[{1}, {2}] d, int64[{3}, {4}] i, "
       "{0}[{3}, {2}] x) => ({0}[{1}, {2}] y) {{ {5} }}",
       type, t, c, u, lines ? "1" : c, node);
+  if (!open) result.sizes.clear();
   return result;
 }
 

@@ -28,11 +28,12 @@ class Writer {
     list_ = builder_.add_scratch(DType::UInt32, updates_);
     if (!scatter_.any_order) ordered_ = builder_.add_scratch(DType::UInt32, updates_);
     builder_.result.calls.emplace_back(clear_kernel(builder_, kFamily, counts_, places));
-    add_of_updates("scatter_count", {counts_}, {counts_});
+    add_of_updates("scatter_count", {counts_}, {counts_}, {updates_});
     add_reserve();
-    add_of_updates("scatter_place", {end_, list_}, {end_, list_});
+    add_of_updates("scatter_place", {end_, list_}, {end_, list_}, {updates_});
     if (!scatter_.any_order) {
-      add_of_updates("scatter_order", {first_, end_, list_, ordered_}, {ordered_});
+      add_of_updates("scatter_order", {first_, end_, list_, ordered_}, {ordered_},
+                     {updates_, slots_});
     }
     add_fold();
   }
@@ -60,9 +61,11 @@ class Writer {
   }
 
   // A kernel that takes every update with its slot.
-  void add_of_updates(const char* name, const Buffers& buffers, const Buffers& written) {
+  void add_of_updates(const char* name, const Buffers& buffers, const Buffers& written,
+                      const std::vector<ir::Expr>& sizes) {
     KernelText kernel = builder_.kernel();
-    const std::string arguments = names(kernel, buffers, written);
+    std::string arguments = names(kernel, buffers, written);
+    for (ir::Expr size : sizes) arguments += kernel.size(size) + ", ";
     Emitter emitter(kernel);
     bind_coordinates(emitter, scatter_.updates, "update");
     ir::Expr slot = row_major(pool_, scatter_.target, extents_of(pool_, scatter_.slots));
@@ -70,9 +73,7 @@ class Writer {
         fmt::format("return {};", emitter.emit_whole(builder_.flat.flat(slot), DType::Int64)));
     const std::string text = emitter.close();
     launch(kernel, std::string(name) + "\n",
-           fmt::format("{}({}{}, [&](long long update) {{\n{}}});\n", name, arguments,
-                       kernel.size(updates_), text),
-           updates_);
+           fmt::format("{}({}[&](long long update) {{\n{}}});\n", name, arguments, text), updates_);
   }
 
   void add_reserve() {
@@ -104,12 +105,18 @@ class Writer {
         store.emit_as(builder_.flat.flat(pool_.cast(scatter_.dtype, body)), scatter_.dtype);
     store.line(fmt::format("store({}, {}, {});", kernel.buffer(scatter_.value, true),
                            store.emit(builder_.offset_of(scatter_.value, point)), value));
-    const std::string type(value_type(scatter_.sum));
+    ir::Expr part = pool_.leaf(ir::LeafKind::Product, 1, scatter_.sum);
+    Emitter join(kernel);
+    join.bind(sum, "sum");
+    join.bind(part, "part");
+    ir::Expr joined = pool_.make(scatter_.operation, {sum, part});
+    join.line(fmt::format("return {};", join.emit_whole(joined, scatter_.sum)));
     const std::string text = fmt::format(
         "scatter_fold<{0}>({1}{2}, {3}, {4}, [&]({0} sum, long long update, long long column) "
-        "{{\n{5}}}, [&]({0} sum, long long slot, long long column) {{\n{6}}});\n",
-        type, arguments, kernel.size(slots_), kernel.size(columns_),
-        outer.emit_as(scatter_.identity, scatter_.sum), fold.close(), store.close());
+        "{{\n{5}}}, [&]({0} sum, {0} part) {{\n{6}}}, [&]({0} sum, long long slot, long long "
+        "column) {{\n{7}}});\n",
+        value_type(scatter_.sum), arguments, kernel.size(slots_), kernel.size(columns_),
+        outer.emit_as(scatter_.identity, scatter_.sum), fold.close(), join.close(), store.close());
     launch(kernel, "scatter\n", text, pool_.mul(slots_, columns_));
   }
 
@@ -143,10 +150,12 @@ double scatter_lists_time(const StepBuilder& builder, const CombinedScatter& sca
   const double updates = count(scatter.updates), slots = count(scatter.slots),
                columns = count(scatter.columns), length = updates / slots;
   const double kernels = scatter.any_order ? 5 : 6;
-  const double order = scatter.any_order ? 0 : updates * length / kComparisons;
+  constexpr double kLong = 1024;  // kScatterLong
+  const double order = scatter.any_order ? 0 : updates * std::min(length, kLong) / kComparisons;
   const auto bytes = static_cast<double>(size_of(scatter.dtype));
   const double moved = 24 * updates + 12 * slots + (updates + 2 * slots) * columns * bytes;
-  return kernels * select::kLaunchTime + order + length * kFold + moved / builder.target.dram_rate;
+  return kernels * select::kLaunchTime + order + std::min(length, kLong) * kFold +
+         moved / builder.target.dram_rate;
 }
 
 }  // namespace redfuser::codegen
