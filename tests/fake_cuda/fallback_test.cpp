@@ -184,7 +184,7 @@ TEST_F(Fallback, AProductOfOursIsTheLibrarysWhereItFails) {
 }
 
 TEST_F(Fallback, ARowKernelIsAThreadForEachResultWhereItFails) {
-  const Variable failing("FAKE_NVRTC_FAILS", "row_");
+  const Variable failing("FAKE_NVRTC_FAILS", " row_");
   Session session(compile(model(kSum)), options);
   session.run({{"x", Tensor(DType::Float32, {64, 4096})}});
   EXPECT_EQ(family(session), "reduce");
