@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "codegen/attention/mma/block_maps.h"
 #include "codegen/select/generate.h"
 #include "codegen/thin_rows/thin_rows_kernel.h"
 #include "fake_cuda/device_harness.h"
@@ -106,6 +107,18 @@ TEST_F(Joined, StepsApartAreLeftWhereTheKernelFails) {
   const int apart = launches_apart(
       program, {{"batch_size", 1}, {"sequence_length", 1}, {"past_sequence_length", 8}});
   EXPECT_EQ(launches(session, inputs(model, 1)), apart - (kMaps - kTokenMapLaunches));
+}
+
+// The maps of a token are launches again, and the norms are not.
+TEST_F(Joined, MapsAreLeftWhereTheAttentionWithThemFails) {
+  const Model model = decoder();
+  const Program program = compile(model);
+  setenv("FAKE_NVRTC_FAILS", codegen::kBlockMapsFamily, 1);
+  Session session(program, options);
+  unsetenv("FAKE_NVRTC_FAILS");
+  const int apart = launches_apart(
+      program, {{"batch_size", 1}, {"sequence_length", 1}, {"past_sequence_length", 8}});
+  EXPECT_EQ(launches(session, inputs(model, 1)), apart - kNorms - (kMaps - kMapLaunches));
 }
 
 // Few rows have choices of the kernel, many those of the product alone.

@@ -22,9 +22,9 @@ struct BlockMaps {
   std::string equations;
 };
 
-// The maps with the attention that reads them. nullopt if a map reduces, or has a result that the
-// cascade does not read; what places do not tell, each block computes whole. Both must be in the
-// builder's graph.
+// The maps with the attention `form` of a cascade that reads them, all of them steps of the
+// builder's graph. nullopt if a map reduces, or has a result that the cascade does not read. An
+// axis whose places do not follow from a block's coordinates is computed whole by each block.
 std::optional<BlockMaps> block_maps(StepBuilder& builder, const AttentionSpec& form,
                                     const fuse::CascadeStep& step,
                                     const std::vector<const fuse::MapStep*>& maps);
