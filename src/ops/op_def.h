@@ -145,9 +145,9 @@ struct OpDef {
   // For operators that read or write at positions which are data. CPU kernels of opaque operators
   // check their positions themselves.
   std::vector<Positions> (*positions)(const LowerContext&) = nullptr;
-  // Of an operator without a lowering: the expression of an element, for what has no kernel of its
-  // own for it. Null where the node has none. It may read more than the kernels of src/cpu do, and
-  // takes no part in fusion.
+  // The expression of an element of an operator without a lowering, for a GPU and the reference,
+  // which have no kernel of their own for it. Null where the node has none. It may read more than
+  // the kernels of src/cpu do, and takes no part in fusion.
   ir::Expr (*element)(LowerContext&) = nullptr;
 };
 

@@ -30,7 +30,7 @@ bool has(const Labels& labels, int label) {
   return std::find(labels.begin(), labels.end(), label) != labels.end();
 }
 
-// What is left to compute: the factors, and the labels of the result.
+// A sum that remains to be computed: the labels of its factors and of its result.
 struct Sum {
   Terms terms;
   Labels output;

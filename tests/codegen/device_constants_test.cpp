@@ -7,6 +7,7 @@
 #include "codegen/cluster_product/cluster_config.h"
 #include "codegen/core/device_text.h"
 #include "codegen/core/tma_tile.h"
+#include "codegen/opaque/scatter_lists.h"
 #include "codegen/product/product_text.h"
 
 namespace redfuser {
@@ -28,6 +29,12 @@ TEST(DeviceConstants, TmaTiles) {
             fmt::format("constexpr int kSlabColumns = {}, kSlabRowBytes = {}, kSwizzleRows = {};",
                         TmaTile::kSlabColumns, TmaTile::kSlabRowBytes,
                         TmaTile::kAlignment / TmaTile::kSlabRowBytes));
+}
+
+TEST(DeviceConstants, ScatterLists) {
+  constexpr const char* kHeader = "device/scatter/lists.cuh";
+  expect_in(kHeader, fmt::format("constexpr int kScatterThreads = {};", codegen::kScatterThreads));
+  expect_in(kHeader, fmt::format("constexpr unsigned kScatterLong = {};", codegen::kScatterLong));
 }
 
 TEST(DeviceConstants, ProductTiles) {

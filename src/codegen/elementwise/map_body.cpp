@@ -120,12 +120,12 @@ int registers_of(ir::ExprPool& pool, const KernelText& kernel, const MapShape& s
 
 MapThreads MapThreads::of_blocks(const std::string& number, const std::string& count) {
   constexpr int kWarps = kMapThreads / 32;
-  return {fmt::format("{} * {}ll + threadIdx.x", number, kMapThreads),
-          fmt::format("{} * {}ll", count, kMapThreads),
-          fmt::format("{} * {}ll + (threadIdx.x >> 5)", number, kWarps),
-          fmt::format("{} * {}ll", count, kWarps),
-          16,
-          {}};
+  MapThreads threads;
+  threads.first = fmt::format("{} * {}ll + threadIdx.x", number, kMapThreads);
+  threads.count = fmt::format("{} * {}ll", count, kMapThreads);
+  threads.first_warp = fmt::format("{} * {}ll + (threadIdx.x >> 5)", number, kWarps);
+  threads.warps = fmt::format("{} * {}ll", count, kWarps);
+  return threads;
 }
 
 MapBody map_body(KernelText& kernel, MapShape shape, const MapThreads& threads) {

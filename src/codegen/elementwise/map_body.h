@@ -21,7 +21,7 @@ struct MapThreads {
   std::string count;
   std::string first_warp, warps;  // likewise of its warp; empty: maps without reductions alone
   int most = 16;                  // adjacent points that a thread computes together
-  // Axes that are no axes of the shape, and have names where the text is.
+  // The names of other axes than the shape's, which the caller has declared.
   std::vector<std::pair<ir::Expr, std::string>> coordinates = {};
 };
 

@@ -82,7 +82,7 @@ class BlockMapsJoiner : public Joiner {
   }
 
  private:
-  // Why there is no kernel.
+  // The reason why these steps have no kernel; empty if they have one.
   std::string find_form() {
     const auto& attention = std::get<fuse::CascadeStep>(steps_.back()->kind);
     const auto form = recognize_attention(builder_, attention);

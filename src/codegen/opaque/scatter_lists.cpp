@@ -8,7 +8,6 @@
 namespace redfuser::codegen {
 namespace {
 
-constexpr int kThreads = 256;
 constexpr const char* kFamily = "scatter_lists";
 
 class Writer {
@@ -54,9 +53,9 @@ class Writer {
               ir::Expr threads) {
     constexpr int64_t kMostBlocks = int64_t{1} << 20;
     KernelLaunch launch =
-        kernel.launch(kFamily, equations, {"device/scatter/lists.cuh"}, "", body, kThreads);
-    launch.grid[0] = pool_.make(ir::ExprOp::Min,
-                                {ceil_div(pool_, threads, kThreads), pool_.integer(kMostBlocks)});
+        kernel.launch(kFamily, equations, {"device/scatter/lists.cuh"}, "", body, kScatterThreads);
+    launch.grid[0] = pool_.make(
+        ir::ExprOp::Min, {ceil_div(pool_, threads, kScatterThreads), pool_.integer(kMostBlocks)});
     builder_.result.calls.emplace_back(std::move(launch));
   }
 
@@ -150,7 +149,7 @@ double scatter_lists_time(const StepBuilder& builder, const CombinedScatter& sca
   const double updates = count(scatter.updates), slots = count(scatter.slots),
                columns = count(scatter.columns), length = updates / slots;
   const double kernels = scatter.any_order ? 5 : 6;
-  constexpr double kLong = 1024;  // kScatterLong
+  constexpr double kLong = kScatterLong;
   const double order = scatter.any_order ? 0 : updates * std::min(length, kLong) / kComparisons;
   const auto bytes = static_cast<double>(size_of(scatter.dtype));
   const double moved = 24 * updates + 12 * slots + (updates + 2 * slots) * columns * bytes;

@@ -8,6 +8,9 @@
 
 namespace redfuser::codegen {
 
+// As in the header: threads of a block, and updates of the longest list that one thread folds.
+inline constexpr int kScatterThreads = 256, kScatterLong = 1024;
+
 struct CombinedScatter {
   ir::ValueId value;              // the result
   DType dtype, sum;               // of its elements, and of sums

@@ -179,7 +179,7 @@ class ValuesExecutor : public Executor {
   const std::shared_ptr<const CompiledProgram> program_;
   const SessionOptions options_;
   const std::vector<std::string> names_;  // of the inputs that may decide
-  std::unique_ptr<Executor> base_;        // for all values; null where there is no such plan
+  std::unique_ptr<Executor> base_;        // by the plan for all values, if there is one
   std::list<Run> runs_;                   // the last one first
   NamedTensors last_;                     // the values of the last run
   const Executor* latest_ = nullptr;      // that has run

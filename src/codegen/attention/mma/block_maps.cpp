@@ -13,7 +13,8 @@ namespace {
 
 using Indices = std::vector<ir::Expr>;
 
-// By dimension, the index of all reads of a value; null where they differ. Empty: there is no read.
+// The index of each dimension in the reads of a value; null where reads differ. Empty where nothing
+// reads the value.
 Indices read_indices(const cascade::Streaming& form, ir::ValueId value) {
   Indices result;
   const auto note = [&](ir::Expr root) {
