@@ -12,10 +12,10 @@ namespace {
 constexpr const char* kGenerating[] = {
     "--prompt",      "--prompt-chunk", "--state", "--stop", "--repetition-penalty",
     "--temperature", "--top-k",        "--top-p"};
-constexpr const char* kOther[] = {"--inputs",  "--shape",    "--dim",         "--range",
-                                  "--outputs", "--compare",  "--verify",      "--iterations",
-                                  "--warmup",  "--resident", "--explain",     "--profile",
-                                  "--report",  "--dump",     "--assert-fused"};
+constexpr const char* kOther[] = {"--inputs",  "--shape",       "--dim",     "--range",
+                                  "--outputs", "--compare",     "--verify",  "--iterations",
+                                  "--warmup",  "--resident",    "--explain", "--report",
+                                  "--dump",    "--assert-fused"};
 
 }  // namespace
 

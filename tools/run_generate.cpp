@@ -31,6 +31,33 @@ Prompt load_prompt(const std::string& path) {
   return prompt;
 }
 
+// The last run of a generation is one more than asked, whose steps are timed: the token that it
+// gives is left out.
+struct TimedGeneration {
+  Generation result;
+  std::vector<std::vector<StepTime>> profile;  // empty where all sequences ended before
+};
+
+TimedGeneration generate(Session& session, Generator& generator, const Prompt& prompt,
+                         GenerateOptions options, bool profiles) {
+  if (!profiles) return {generator.generate(prompt.ids, prompt.mask, options), {}};
+  const auto wanted = static_cast<size_t>(options.max_tokens);
+  ++options.max_tokens;
+  std::map<int64_t, size_t> counts;
+  TimedGeneration timed;
+  timed.result = generator.generate(prompt.ids, prompt.mask, options, [&](int64_t row, int64_t) {
+    if (++counts[row] == wanted) session.profile(true);
+    return true;
+  });
+  session.profile(false);
+  Generation& result = timed.result;
+  if (result.token_ms.size() < wanted) return timed;
+  timed.profile.push_back(session.step_times());
+  result.token_ms.pop_back();
+  for (auto& row : result.tokens) row.resize(std::min(row.size(), wanted));
+  return timed;
+}
+
 // Of the tokens after the first ones.
 double tokens_per_second(const Generation& result) {
   size_t later = 0;
@@ -40,7 +67,8 @@ double tokens_per_second(const Generation& result) {
 }
 
 std::string text_of(const RunOptions& options, const std::string& device, const Prompt& prompt,
-                    const Generation& result) {
+                    const TimedGeneration& timed) {
+  const Generation& result = timed.result;
   std::string text = fmt::format("model     {}\ndevice    {}\nprompt    {}\n", options.model,
                                  device, describe(prompt.ids));
   text += fmt::format("time      {:.3f} ms to the first token\n", result.first_token_ms);
@@ -54,11 +82,13 @@ std::string text_of(const RunOptions& options, const std::string& device, const 
     text += fmt::format("{:<10}{}\n", heading, fmt::join(row, " "));
     heading = "";
   }
+  if (!timed.profile.empty()) text += indented("profile", profile_lines(timed.profile));
   return text;
 }
 
 std::string json_of(const RunOptions& options, const std::string& device, const Prompt& prompt,
-                    const Generation& result) {
+                    const TimedGeneration& timed) {
+  const Generation& result = timed.result;
   Json time = {{"first_token_ms", result.first_token_ms},
                {"tokens_per_s", nullptr},
                {"token_p50_ms", nullptr},
@@ -70,11 +100,12 @@ std::string json_of(const RunOptions& options, const std::string& device, const 
     time["token_p50_ms"] = spread.median;
     time["token_p99_ms"] = spread.p99;
   }
-  const Json root = {{"model", options.model},
-                     {"device", device},
-                     {"prompt", {{"shape", Json(prompt.ids.dims())}}},
-                     {"tokens", Json(result.tokens)},
-                     {"time", std::move(time)}};
+  Json root = {{"model", options.model},
+               {"device", device},
+               {"prompt", {{"shape", Json(prompt.ids.dims())}}},
+               {"tokens", Json(result.tokens)},
+               {"time", std::move(time)}};
+  if (!timed.profile.empty()) root["profile"] = profile_json(timed.profile);
   return root.dump(1) + "\n";
 }
 
@@ -86,10 +117,18 @@ void run_generation(const Model& model, const Program& program, const RunOptions
   const Prompt prompt = load_prompt(wanted.prompt);
   Session session(program, options.session);
   for (const std::string& note : session.notes()) tell(note + "\n");
-  GenerateOptions generate = wanted.generate;
-  generate.seed = options.random.seed;
+  GenerateOptions chosen = wanted.generate;
+  chosen.seed = options.random.seed;
   Generator generator(session, model, {state_pairs(wanted.states, model), 0});
-  const Generation result = generator.generate(prompt.ids, prompt.mask, generate);
+  const TimedGeneration result =
+      generate(session, generator, prompt, chosen, !options.profile.empty());
+  if (!options.profile.empty()) {
+    if (result.profile.empty()) {
+      tell("--profile: every sequence ended before the token that is timed\n");
+    } else {
+      write_output(options.profile, chrome_trace(result.profile));
+    }
+  }
   if (options.json != "-") words.say(text_of(options, session.device(), prompt, result));
   if (!options.json.empty()) {
     write_output(options.json, json_of(options, session.device(), prompt, result));

@@ -17,8 +17,6 @@ Json number(double value) {
   return std::isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity";
 }
 
-std::string heading(const char* name) { return fmt::format("{:<10}", name); }
-
 std::string inputs_text(const Model& model, const RunOptions& options, const RunResult& result) {
   std::vector<std::string> parts;
   for (const ValueInfo& info : model.inputs()) {
@@ -80,14 +78,6 @@ std::string outputs_text(const Model& model, const NamedTensors& outputs) {
 std::string memory_text(const Measurement& m) {
   return fmt::format("{}{} of tensors at most, {} resident\n", heading("memory"),
                      readable_bytes(m.peak_tensor_bytes), readable_bytes(m.peak_process_bytes));
-}
-
-std::string indented(const char* name, const std::vector<std::string>& lines) {
-  std::string text;
-  for (const std::string& line : lines) {
-    text += heading(text.empty() ? name : "") + line + "\n";
-  }
-  return text;
 }
 
 std::string comparisons_text(const RunResult& result) {

@@ -163,6 +163,16 @@ std::string clocks_line(const DeviceState& state) {
                      state.power_w);
 }
 
+std::string heading(const char* name) { return fmt::format("{:<10}", name); }
+
+std::string indented(const char* name, const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) {
+    text += heading(text.empty() ? name : "") + line + "\n";
+  }
+  return text;
+}
+
 std::vector<std::string> profile_lines(const std::vector<std::vector<StepTime>>& profile) {
   constexpr size_t kShown = 16;
   const std::vector<Group> groups = grouped(profiled_steps(profile));

@@ -30,6 +30,11 @@ std::vector<ProfiledStep> profiled_steps(const std::vector<std::vector<StepTime>
 // Their times, as those measured of the steps; nothing unless the steps are the same.
 void add_profile(const std::vector<ProfiledStep>& profile, std::vector<StepFacts>& steps);
 
+// What begins a line of a report: the name, or spaces for "".
+std::string heading(const char* name);
+// The lines behind a heading: the name before the first one, spaces before the others.
+std::string indented(const char* name, const std::vector<std::string>& lines);
+
 // Lines without their ends. A table of the parts of the runs; without `timed`, one line of the
 // first one.
 std::vector<std::string> time_lines(const Measurement& measurement, bool timed);

@@ -242,8 +242,8 @@ class Session {
   std::optional<RunTiming> run_timing() const;
   // Of the session's GPU, now; nothing on the CPU.
   std::optional<DeviceState> device_state() const;
-  // Keeps the time of every step of the following runs. On a GPU such a run replays a CUDA graph
-  // with an event after every kernel, so the times are the device's.
+  // Keeps the time of every step of the following runs. On a GPU such a run, or enqueue, replays a
+  // CUDA graph with an event after every kernel, so the times are the device's, and waits for it.
   void profile(bool on);
   const std::vector<StepTime>& step_times() const;
   // Called by the run's thread with (done, total): on the CPU before each step or node and at the

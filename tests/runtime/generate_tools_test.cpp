@@ -69,6 +69,29 @@ TEST_F(GenerateTool, TakesEveryOption) {
             first);
 }
 
+TEST_F(GenerateTool, ProfilesOneMoreToken) {
+  const std::string prompt = " --prompt " + file("prompt3.npz"), trace = path("trace.json");
+  const auto report = [&](const std::string& options) {
+    const Finished done =
+        run("redfuser-run", on_cpu("--generate 8" + prompt + " --json - " + options));
+    EXPECT_EQ(done.code, 0) << done.errors;
+    return nlohmann::json::parse(done.output);
+  };
+  const nlohmann::json plain = report(""), profiled = report("--profile " + trace);
+  EXPECT_EQ(profiled["tokens"], plain["tokens"]);
+  EXPECT_EQ(profiled["time"]["token_ms"].size(), plain["time"]["token_ms"].size());
+  EXPECT_FALSE(plain.contains("profile"));
+  EXPECT_EQ(profiled["profile"]["runs"], 1);
+  EXPECT_GT(profiled["profile"]["steps"].size(), 4u);
+  const nlohmann::json events = nlohmann::json::parse(read(trace));
+  EXPECT_GT(events["traceEvents"].size(), profiled["profile"]["steps"].size());
+  const Finished ended =
+      run("redfuser-run", on_cpu("--generate 8 --stop 46 --prompt " + file("prompt1.npy") +
+                                 " --profile " + path("none.json")));
+  EXPECT_EQ(ended.code, 0) << ended.errors;
+  EXPECT_NE(ended.errors.find("every sequence ended before"), std::string::npos) << ended.errors;
+}
+
 TEST_F(GenerateTool, ErrorsNameTheOption) {
   const std::string prompt = " --prompt " + file("prompt1.npy");
   const std::pair<std::string, const char*> cases[] = {

@@ -289,10 +289,14 @@ NamedDeviceTensors GpuExecutor::enqueue(const NamedDeviceTensors& inputs,
   tunings = shape.tunings;
   timer_.begin(timing);
   timer_.mark(RunTimer::kStart, stream);
-  copy_inputs(shape);
+  if (profiling) {
+    profile_steps(shape, stream, copy_inputs);
+  } else {
+    copy_inputs(shape);
+  }
   if (stages) staged_.record(stream);
   timer_.mark(RunTimer::kInputsCopied, stream);
-  timer_.time_enqueue([&] { launch(shape, stream); });
+  if (!profiling) timer_.time_enqueue([&] { launch(shape, stream); });
   timer_.mark(RunTimer::kComputed, stream);
   NamedDeviceTensors result;
   for (size_t i = 0; i < targets.size(); ++i) {

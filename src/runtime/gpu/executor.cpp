@@ -287,7 +287,7 @@ NamedTensors GpuExecutor::run(const NamedTensors& inputs) {
   } else if (!profiling) {
     timer_.time_enqueue([&] { launch(shape, stream_); });
   }
-  if (profiling) profile_steps(shape);
+  if (profiling) profile_steps(shape, stream_, [this](const BoundProgram& to) { upload(to); });
   timer_.mark(RunTimer::kComputed, stream_);
   NamedTensors result = outputs(shape);
   for (const ir::ValueId id : graph_.inputs) values_[index(id)] = Tensor();

@@ -99,8 +99,8 @@ class GpuExecutor : public Executor {
   // growing by as much and memory outside of the session changes places.
   void foresee(Addresses addresses);
   void run_steps(BoundProgram& shape);
-  // Uploads the inputs, runs, and keeps the time of every call.
-  void profile_steps(BoundProgram& shape);
+  // Copies the inputs, runs, and keeps the time of every call.
+  void profile_steps(BoundProgram& shape, const cuda::Stream& stream, const InputCopy& copy_inputs);
   void keep_times(const BoundProgram& shape, const std::vector<cuda::Event>& events);
   // Passes the values of the step to on_value.
   void show(const BoundProgram& shape, size_t number);

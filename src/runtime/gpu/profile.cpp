@@ -17,10 +17,15 @@ constexpr size_t kEmptySpans = 9;
 // The calls are recorded in a graph with an event after each: replayed, they follow one another
 // without waiting for the host. Where no graph can be recorded, the same is enqueued call by call.
 // A step of the host has an event after it, as a call.
-void GpuExecutor::profile_steps(BoundProgram& shape) {
+void GpuExecutor::profile_steps(BoundProgram& shape, const cuda::Stream& stream,
+                                const InputCopy& copy_inputs) {
+  times.clear();
   // A kernel may be loaded at its first launch, which a recording does not allow.
-  if (shape.runs++ == 0) enqueue_all(shape, stream_);
-  upload(shape);
+  if (shape.runs++ == 0) {
+    copy_inputs(shape);
+    enqueue_all(shape, stream);
+  }
+  copy_inputs(shape);
   std::vector<cuda::Event> events;
   size_t spans = kEmptySpans + static_cast<size_t>(shape.launches());
   for (size_t step = 0; step < shape.steps(); ++step) spans += program_->host().has(step) ? 1 : 0;
@@ -33,27 +38,26 @@ void GpuExecutor::profile_steps(BoundProgram& shape) {
     begin_host_run();
     for (size_t step = 0; step < shape.steps(); ++step) {
       if (program_->host().has(step)) {
-        host_run_->run(shape, step, stream_);
+        host_run_->run(shape, step, stream);
         record(events[next++]);
       }
       for (const BoundProgram::Call& call : shape.calls(step)) {
-        BoundProgram::enqueue(call, stream_, workspace_.address());
+        BoundProgram::enqueue(call, stream, workspace_.address());
         record(events[next++]);
       }
     }
   };
   cuda::Graph graph;
   if (host_run_ == nullptr) {
-    graph = recorded(stream_, [&] {
-      enqueue([&](const cuda::Event& event) { event.record_in_graph(stream_); });
-    });
+    graph = recorded(
+        stream, [&] { enqueue([&](const cuda::Event& event) { event.record_in_graph(stream); }); });
   }
   if (graph) {
-    stream_.launch(graph);
+    stream.launch(graph);
   } else {
-    enqueue([&](const cuda::Event& event) { event.record(stream_); });
+    enqueue([&](const cuda::Event& event) { event.record(stream); });
   }
-  stream_.synchronize();
+  stream.synchronize();
   keep_times(shape, events);
 }
 
