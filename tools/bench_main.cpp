@@ -32,6 +32,7 @@ std::vector<WorkloadMaker> workloads(const std::string& suite, const BenchOption
   if (suite == "rows") return row_workloads(options.quick);
   if (suite == "curve") return row_curve_workloads();
   if (suite == "layout") return layout_workloads();
+  if (suite == "maps") return map_workloads();
   if (suite == "attention") return attention_workloads(options.quick);
   if (suite == "decode") return decode_workloads(options.quick);
   if (suite == "accept") return accept_attention_workloads();
@@ -46,8 +47,8 @@ std::vector<WorkloadMaker> workloads(const std::string& suite, const BenchOption
   if (suite == "e2e") return model_workloads(options.models);
   if (suite == "gate") return gate_workloads(options.count, options.seed, is_cpu(options));
   fail(
-      "--suite is rows, curve, layout, attention, decode, accept, shapes, select, products, moe, "
-      "normgemm, ffn, quant, recurrent, e2e or gate, not \"{}\"",
+      "--suite is rows, curve, layout, maps, attention, decode, accept, shapes, select, products, "
+      "moe, normgemm, ffn, quant, recurrent, e2e or gate, not \"{}\"",
       suite);
 }
 
@@ -167,7 +168,7 @@ std::optional<BenchOptions> parse(int argc, char** argv) {
   options.session.device = "cuda";
   app.add_option(
          "--suite", options.suites,
-         "rows, curve (rows by length), layout (of any axis), attention, decode, accept, shapes, "
+         "rows, curve (rows by length), layout (of any axis), maps (orders of dimensions), attention, decode, accept, shapes, "
          "select (top-k, sort, positions), products (of few rows), moe (routing), normgemm "
          "(norms into products), ffn (chains of two products), quant (rows to FP8 for a product, "
          "products of 8-bit integers), "

@@ -57,6 +57,8 @@ std::vector<WorkloadMaker> row_workloads(bool quick);
 std::vector<WorkloadMaker> row_curve_workloads();
 // Rows of any axis and layout.
 std::vector<WorkloadMaker> layout_workloads();
+// Elementwise steps that change the order of dimensions.
+std::vector<WorkloadMaker> map_workloads();
 std::vector<WorkloadMaker> attention_workloads(bool quick);
 std::vector<WorkloadMaker> decode_workloads(bool quick);
 // Attention with less usual masks, types and sizes.

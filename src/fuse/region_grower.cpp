@@ -8,8 +8,8 @@ namespace {
 // One pass with new accumulators is cheaper than a second pass if a stage adds at most so many, or
 // at most as many as the values that the second pass would read per element.
 constexpr size_t kMaxNewAccumulators = 2;
-// A fused chain of products pays if its intermediate is much larger than its inputs. Feed-forward
-// layers expand four times and are faster as two products.
+// A fused chain of products pays if what the last one contracts is much larger than the inputs of
+// one before. Feed-forward layers expand four times and are faster as two products.
 constexpr double kMinChainExpansion = 4;
 
 // Reads per element of the streamed axis in the last stage.
@@ -70,8 +70,14 @@ std::optional<RegionDraft> RegionGrower::grow_back(ir::NodeId seed) {
   draft.owned = {seed};
   if (!form(draft)) return std::nullopt;
   backward(draft);
+  double intermediate = 0;
+  for (const ir::ValueId read : facts_.reads(seed)) {
+    if (!draft.owned.count(facts_.producer(read))) continue;
+    intermediate = std::max(intermediate, facts_.nominal_size(read));
+  }
   const bool expanding = std::any_of(draft.owned.begin(), draft.owned.end(), [&](ir::NodeId node) {
-    return node != seed && facts_.contracts(node) && expansion(node) > kMinChainExpansion;
+    return node != seed && facts_.contracts(node) &&
+           intermediate > kMinChainExpansion * inputs_size(node);
   });
   if (!expanding) return std::nullopt;
   finish(draft);
@@ -237,14 +243,19 @@ bool RegionGrower::worth_contracting(const RegionDraft& draft) {
   RegionDraft trial = draft;
   backward(trial);
   return std::any_of(trial.owned.begin(), trial.owned.end(), [&](ir::NodeId node) {
-    return facts_.contracts(node) && !draft.owned.count(node) && expansion(node) > 1;
+    return facts_.contracts(node) && !draft.owned.count(node) && expands(node);
   });
 }
 
-double RegionGrower::expansion(ir::NodeId node) const {
-  double inputs = 0;
-  for (ir::ValueId read : facts_.reads(node)) inputs += facts_.nominal_size(read);
-  return facts_.nominal_size(graph_.nodes[static_cast<size_t>(node)].outputs[0]) / inputs;
+double RegionGrower::inputs_size(ir::NodeId node) const {
+  double size = 0;
+  for (ir::ValueId read : facts_.reads(node)) size += facts_.nominal_size(read);
+  return size;
+}
+
+bool RegionGrower::expands(ir::NodeId node) const {
+  const ir::ValueId result = graph_.nodes[static_cast<size_t>(node)].outputs[0];
+  return facts_.nominal_size(result) > inputs_size(node);
 }
 
 }  // namespace redfuser::fuse

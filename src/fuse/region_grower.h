@@ -82,8 +82,9 @@ class RegionGrower {
   // Contracting the streamed axis in the region pays if it avoids storing an intermediate of rows
   // times axis: a rescaled softmax, or one that starts from a contraction.
   bool worth_contracting(const RegionDraft& draft);
-  // The size of the node's result over the size of its inputs.
-  double expansion(ir::NodeId node) const;
+  // Elements of the node's inputs, and whether its result has more.
+  double inputs_size(ir::NodeId node) const;
+  bool expands(ir::NodeId node) const;
 
   // region_producers.cpp: producers. True if a value that the region reads depends on the region,
   // which would make a cycle of steps.

@@ -459,11 +459,14 @@ TEST_P(CodegenMapsOf, AreKernelsOnEveryArchitecture) {
       const codegen::JoinedGroup* group = joined.group_of(i);
       if (group == nullptr) continue;
       parts.push_back(group->steps.size());
-      const codegen::GpuStep form = joined.generate(graph, compiled.plan, i, target);
+      const codegen::KernelConfig choice{codegen::kMapsFamily,
+                                         {{"parts", static_cast<int>(group->steps.size())}}};
+      EXPECT_EQ(joined.generate(graph, compiled.plan, i, target).offers[0].choice,
+                to_string(choice));
+      const codegen::GpuStep form = joined.generate(graph, compiled.plan, i, target, choice);
       ASSERT_EQ(form.calls.size(), 1u);
       const auto& launch = std::get<codegen::KernelLaunch>(form.calls[0]);
       EXPECT_EQ(launch.family, codegen::kMapsFamily);
-      EXPECT_EQ(form.offers[0].choice, fmt::format("maps parts={}", group->steps.size()));
       if (Compiler* compiler = Compiler::find()) {
         const Compiler::Result result = compiler->compile(launch.source, target.architecture);
         EXPECT_TRUE(result.compiled) << result.log;

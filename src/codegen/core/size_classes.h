@@ -1,8 +1,11 @@
 // Kernels for classes of a size that only a run knows.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "codegen/core/kernel_config.h"
 
@@ -31,6 +34,38 @@ inline void each_size_class(ir::ExprPool& pool, ir::Expr size, std::span<const i
     }
     add(choice, when);
   }
+}
+
+// The sizes at which holds(sizes), a bool over sizes by the class that `measure` is in; null: none.
+// All symbols grow together.
+inline ir::Expr sizes_where(ir::ExprPool& pool, ir::Expr measure,
+                            const std::function<bool(const KnownSizes&)>& holds) {
+  constexpr int64_t kGreatest = int64_t{1} << 24, kLargest = int64_t{1} << 28;
+  std::vector<int64_t> limits;
+  std::vector<bool> answers;
+  for (int64_t size = 1; size <= kLargest; size *= 2) {
+    const KnownSizes sizes = KnownSizes::all(size);
+    const int64_t count = sizes.of(measure);
+    if (!limits.empty() && count <= limits.back()) continue;
+    limits.push_back(count);
+    answers.push_back(holds(sizes));
+    if (count > kGreatest || measure->is_constant()) break;
+  }
+  const KernelConfig yes{"yes", {}}, no{"no", {}};
+  const auto best = [&](double count) {
+    const auto found = std::lower_bound(limits.begin(), limits.end(), count);
+    const auto i =
+        std::min<size_t>(static_cast<size_t>(found - limits.begin()), answers.size() - 1);
+    return answers[i] ? yes : no;
+  };
+  ir::Expr result = nullptr;
+  each_size_class(pool, measure, limits, HUGE_VAL, best,
+                  [&](const KernelConfig& answer, ir::Expr when) {
+                    if (answer == yes) {
+                      result = result ? pool.make(ir::ExprOp::Or, {result, when}) : when;
+                    }
+                  });
+  return result;
 }
 
 }  // namespace redfuser::codegen

@@ -40,15 +40,15 @@ void bind_coordinates(Emitter& emitter, const std::vector<ir::Expr>& axes,
 }
 
 void add_map(StepBuilder& builder, const std::string& name, std::vector<ir::Expr> axes,
-             std::vector<Store> stores, const std::string& comment) {
+             std::vector<Store> stores, const std::string& comment, ir::Expr when) {
   constexpr int64_t kMaxBlocks = int64_t{1} << 30;
   ir::ExprPool& pool = builder.pool();
   KernelText kernel = builder.kernel();
   const MapBody body = map_body(kernel, simplified(pool, {std::move(axes), std::move(stores)}));
   KernelLaunch launch = kernel.launch(name, comment, {}, "", body.text, kMapThreads);
   launch.grid[0] = pool.make(ir::ExprOp::Min, {body.blocks, pool.integer(kMaxBlocks)});
-  launch.time = select::time_of(body.work(builder, builder.sizes), builder.target, body.lanes,
-                                resident_threads(body.registers));
+  if (when) launch.grid[0] = pool.select(when, launch.grid[0], pool.integer(0));
+  launch.time = body.time(builder, builder.sizes);
   builder.result.calls.push_back(std::move(launch));
 }
 
@@ -96,12 +96,6 @@ MapStores stores_of(StepBuilder& builder, const fuse::MapStep& given,
     result.equations += fmt::format("%{} = {}\n", output.value, to_string(pool, output.body));
   }
   return result;
-}
-
-void generate_map(StepBuilder& builder, const fuse::MapStep& step) {
-  MapStores map = stores_of(builder, step);
-  add_map(builder, "map", std::move(map.shape.axes), std::move(map.shape.stores),
-          "map\n" + map.equations);
 }
 
 void generate_reduce(StepBuilder& builder, const fuse::ReduceStep& step) {

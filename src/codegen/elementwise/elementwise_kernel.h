@@ -8,9 +8,10 @@
 
 namespace redfuser::codegen {
 
-// Adds a kernel that computes the stores at every point of the axes. `name` is the family's.
+// Adds a kernel that computes the stores at every point of the axes, where `when` holds (null:
+// everywhere). `name` is the family's.
 void add_map(StepBuilder& builder, const std::string& name, std::vector<ir::Expr> axes,
-             std::vector<Store> stores, const std::string& comment);
+             std::vector<Store> stores, const std::string& comment, ir::Expr when = nullptr);
 
 // Size products that must be multiples of `unit` for the offset to be one, whatever its axes.
 std::vector<ir::Expr> offset_units(ir::ExprPool& pool, ir::Expr offset);
@@ -36,7 +37,6 @@ struct MapPlace {
 MapStores stores_of(StepBuilder& builder, const fuse::MapStep& step,
                     const std::vector<MapPlace>& places);
 
-void generate_map(StepBuilder& builder, const fuse::MapStep& step);
 void generate_reduce(StepBuilder& builder, const fuse::ReduceStep& step);
 
 }  // namespace redfuser::codegen

@@ -8,9 +8,7 @@
 #include "ir/polynomial.h"
 
 namespace redfuser::codegen {
-namespace {
 
-// Elements of a thread. Bytes that are only moved fill a vector; others are computed as words.
 int vector_width(const KernelText& kernel, const MapShape& shape) {
   size_t smallest = 4;
   bool codes = true;
@@ -29,6 +27,15 @@ int vector_width(const KernelText& kernel, const MapShape& shape) {
   return codes ? 16 : smallest >= 4 ? 4 : 8;
 }
 
+bool rounds_to_16_bits(const KernelText& kernel, const MapShape& shape) {
+  return std::all_of(shape.stores.begin(), shape.stores.end(), [&](const Store& store) {
+    const DType dtype = kernel.dtype_of(store.value);
+    return is_float(dtype) && size_of(dtype) == 2;
+  });
+}
+
+namespace {
+
 class VectorMap {
  public:
   VectorMap(KernelText& kernel, const MapShape& shape, const MapThreads& threads)
@@ -36,10 +43,7 @@ class VectorMap {
     for (const auto& [axis, name] : threads.coordinates) emitter_.bind(axis, name);
     width_ = std::min(vector_width(kernel, shape), threads.most);
     inner_ = shape.axes.back();
-    const bool rounded = std::all_of(shape.stores.begin(), shape.stores.end(), [&](const Store& s) {
-      return is_float(kernel.dtype_of(s.value)) && size_of(kernel.dtype_of(s.value)) == 2;
-    });
-    emitter_.set_fast_math(rounded);
+    emitter_.set_fast_math(rounds_to_16_bits(kernel, shape));
   }
 
   int width() const { return width_; }
@@ -161,6 +165,10 @@ select::Work MapBody::work(const StepBuilder& builder, const KnownSizes& sizes) 
     work.accesses += bytes;
   }
   return work;
+}
+
+double MapBody::time(const StepBuilder& builder, const KnownSizes& sizes) const {
+  return select::time_of(work(builder, sizes), builder.target, lanes, resident_threads(registers));
 }
 
 double resident_threads(int registers) {

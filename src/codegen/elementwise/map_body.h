@@ -35,7 +35,16 @@ struct MapBody {
 
   // At these sizes.
   select::Work work(const StepBuilder& builder, const KnownSizes& sizes) const;
+  // Microseconds of a kernel of its own, by estimate.
+  double time(const StepBuilder& builder, const KnownSizes& sizes) const;
 };
+
+// Adjacent points that a thread computes together. Bytes that are only moved fill a vector; others
+// are computed as words.
+int vector_width(const KernelText& kernel, const MapShape& shape);
+
+// Whether every result is rounded to a float of 16 bits.
+bool rounds_to_16_bits(const KernelText& kernel, const MapShape& shape);
 
 // Threads that a multiprocessor runs at a time, where each has so many registers.
 double resident_threads(int registers);

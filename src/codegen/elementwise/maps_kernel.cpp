@@ -33,7 +33,11 @@ MapsKernel maps_kernel(StepBuilder& builder, const std::vector<const fuse::MapSt
   for (const fuse::MapStep* step : steps) {
     MapStores map = stores_of(builder, *step);
     equations += map.equations;
-    result.parts.push_back(map_body(kernel, simplified(pool, std::move(map.shape)), threads));
+    const MapShape shape = simplified(pool, std::move(map.shape));
+    auto tiled = tiled_map(kernel, shape);
+    auto* tiles = std::get_if<TiledMap>(&tiled);
+    result.tiles.push_back(tiles == nullptr ? std::nullopt : std::optional(std::move(*tiles)));
+    result.parts.push_back(map_body(kernel, shape, threads));
     MapBody& part = result.parts.back();
     part.blocks = pool.make(ir::ExprOp::Min, {part.blocks, most});
     const ir::Expr end = pool.add(first, part.blocks);
@@ -71,9 +75,9 @@ double MapsKernel::time(const StepBuilder& builder, const KnownSizes& sizes) con
 
 double MapsKernel::time_apart(const StepBuilder& builder, const KnownSizes& sizes) const {
   double time = 0;
-  for (const MapBody& part : parts) {
-    time += select::time_of(part.work(builder, sizes), builder.target, part.lanes,
-                            resident_threads(part.registers));
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const double plain = parts[i].time(builder, sizes);
+    time += tiles[i] ? std::min(plain, tiles[i]->time(builder, sizes)) : plain;
   }
   return time;
 }

@@ -1,10 +1,10 @@
 #include "codegen/joined/maps_joiner.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.h"
 #include "codegen/core/size_classes.h"
+#include "codegen/elementwise/map_select.h"
 #include "codegen/elementwise/maps_kernel.h"
 #include "codegen/select/generate.h"
 
@@ -78,39 +78,12 @@ class MapsJoiner : public Joiner {
     builder_.result.calls.push_back(std::move(launch));
   }
 
-  bool is_faster(const KnownSizes& sizes) const {
-    return kernel_.time(builder_, sizes) < kernel_.time_apart(builder_, sizes);
-  }
-
   // The sizes where the kernel takes less time, by the number of its blocks; null: none. A part
   // that another one's registers leave fewer threads may be slower than with a launch of its own.
-  // All symbols grow together.
   ir::Expr where_faster() {
-    constexpr int64_t kManyBlocks = int64_t{1} << 24, kLargest = int64_t{1} << 28;
-    const ir::Expr blocks = kernel_.launch.grid[0];
-    std::vector<int64_t> limits;
-    std::vector<bool> faster;
-    for (int64_t size = 1; size <= kLargest; size *= 2) {
-      const KnownSizes sizes = KnownSizes::all(size);
-      const int64_t count = sizes.of(blocks);
-      if (!limits.empty() && count <= limits.back()) continue;
-      limits.push_back(count);
-      faster.push_back(is_faster(sizes));
-      if (count > kManyBlocks || blocks->is_constant()) break;
-    }
-    const auto best = [&](double count) {
-      const auto found = std::lower_bound(limits.begin(), limits.end(), count);
-      const auto i =
-          std::min<size_t>(static_cast<size_t>(found - limits.begin()), faster.size() - 1);
-      return faster[i] ? choice_ : KernelConfig{kApart, {}};
-    };
-    ir::Expr result = nullptr;
-    each_size_class(pool_, blocks, limits, HUGE_VAL, best,
-                    [&](const KernelConfig& config, ir::Expr when) {
-                      if (config.family != kMapsFamily) return;
-                      result = result ? pool_.make(ir::ExprOp::Or, {result, when}) : when;
-                    });
-    return result;
+    return sizes_where(pool_, kernel_.launch.grid[0], [&](const KnownSizes& sizes) {
+      return kernel_.time(builder_, sizes) < kernel_.time_apart(builder_, sizes);
+    });
   }
 
   const size_t count_;  // of the steps
@@ -125,8 +98,7 @@ std::optional<int64_t> map_arguments(const ir::Graph& graph, const fuse::Step& s
                                      const Target& target) {
   if (!std::holds_alternative<fuse::MapStep>(step.kind)) return std::nullopt;
   try {
-    const GpuStep form = codegen::generate(graph, step, target);
-    if (form.calls.size() != 1) return std::nullopt;
+    const GpuStep form = codegen::generate(graph, step, target, KernelConfig{kMapFamily, {}});
     const auto& launch = std::get<KernelLaunch>(form.calls.front());
     return static_cast<int64_t>((launch.buffers.size() + launch.sizes.size()) * sizeof(int64_t));
   } catch (const UserError&) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "codegen/elementwise/elementwise_kernel.h"
+#include "codegen/elementwise/map_select.h"
 #include "codegen/opaque/dispatch.h"
 #include "codegen/product/product_choice.h"
 #include "codegen/scan/scan_select.h"
@@ -25,7 +25,7 @@ const ir::Node& node_of(const ir::Graph& graph, const fuse::OpaqueStep& step) {
 
 struct Generator {
   StepBuilder& builder;
-  void operator()(const fuse::MapStep& step) const { generate_map(builder, step); }
+  void operator()(const fuse::MapStep& step) const { choose_map(builder, step); }
   void operator()(const fuse::ReduceStep& step) const { choose_reduce(builder, step); }
   void operator()(const fuse::ProductStep& step) const {
     step.of_integers() ? choose_integer_product(builder, step) : choose_product(builder, step);
@@ -104,6 +104,8 @@ GpuStep generate(const ir::Graph& graph, const fuse::Step& given, const Target& 
   StepBuilder builder(graph, step, target);
   if (const auto* cascade = std::get_if<fuse::CascadeStep>(&step.kind)) {
     generate_cascade(builder, *cascade, choice);
+  } else if (const auto* map = std::get_if<fuse::MapStep>(&step.kind)) {
+    generate_map(builder, *map, choice);
   } else if (const auto* reduce = std::get_if<fuse::ReduceStep>(&step.kind)) {
     if (const auto scan = scan_form(builder, *reduce)) {
       add_scan(builder, *scan, choice);
@@ -149,6 +151,8 @@ std::vector<Candidate> kernel_configs(const ir::Graph& graph, const fuse::Step& 
   std::vector<Candidate> choices;
   if (const auto* cascade = std::get_if<fuse::CascadeStep>(&step.kind)) {
     choices = cascade_configs(builder, *cascade);
+  } else if (const auto* map = std::get_if<fuse::MapStep>(&step.kind)) {
+    choices = map_configs(builder, *map);
   } else if (const auto* reduce = std::get_if<fuse::ReduceStep>(&step.kind)) {
     choices = reduce_configs(builder, *reduce);
   } else if (const auto* product = std::get_if<fuse::ProductStep>(&step.kind)) {

@@ -1,0 +1,19 @@
+// Maps by groups of adjacent points, or by tiles that turn operands which lie across the results.
+#pragma once
+
+#include <vector>
+
+#include "codegen/core/step_builder.h"
+
+namespace redfuser::codegen {
+
+inline constexpr const char* kMapFamily = "map";
+
+// The kernels of a map for all sizes, each where it takes less time by estimate.
+void choose_map(StepBuilder& builder, const fuse::MapStep& step);
+// As kernel_configs.
+std::vector<Candidate> map_configs(StepBuilder& builder, const fuse::MapStep& step);
+// By one of these choices.
+void generate_map(StepBuilder& builder, const fuse::MapStep& step, const KernelConfig& choice);
+
+}  // namespace redfuser::codegen

@@ -1,0 +1,134 @@
+#include "codegen/elementwise/elementwise_kernel.h"
+#include "codegen/elementwise/group_text.h"
+#include "codegen/elementwise/tiled_map.h"
+#include "ir/polynomial.h"
+
+namespace redfuser::codegen {
+namespace {
+
+// Names of the tile and of whether its lines are vectors, by number of the read.
+std::string tile_name(size_t number) { return fmt::format("tile{}", number); }
+std::string vector_name(size_t number) { return fmt::format("vector{}", number); }
+
+// The text of a kernel.
+class TiledText {
+ public:
+  TiledText(KernelText& kernel, const TiledMap& map, std::vector<ir::Expr> lines)
+      : pool_(kernel.pool()),
+        kernel_(kernel),
+        emitter_(kernel),
+        map_(map),
+        lines_(std::move(lines)),
+        along_(map.shape.axes.back()) {
+    emitter_.set_fast_math(rounds_to_16_bits(kernel, map.shape));
+  }
+
+  std::string text() {
+    const std::string fill = fill_text();
+    GroupText group(emitter_, map_.shape.stores, along_, map_.width);
+    const std::string groups = compute_text(group, map_.width);
+    GroupText single(emitter_, map_.shape.stores, along_, 1);
+    const std::string singles = compute_text(single, 1);
+    emitter_.line(fmt::format("using Tile = MapTile<{}, {}, {}, {}, {}>;", map_.width, map_.columns,
+                              map_.along_side, map_.across_side, kTiledThreads));
+    for (size_t i = 0; i < map_.reads.size(); ++i) {
+      emitter_.line(fmt::format("__shared__ __align__(16) OperandTile<Tile, {}> {};",
+                                storage_type(map_.reads[i]->dtype), tile_name(i)));
+      emitter_.line(fmt::format("const bool {} = {};", vector_name(i), whole_lines(i)));
+    }
+    emitter_.line(fmt::format("const bool vector = {};", group.condition()));
+    constexpr const char* kPoint =
+        "[&](long long plane, long long first, long long across, int line, int column)";
+    emitter_.line(fmt::format(
+        "tiled_map<Tile>({}, {}, {}, vector,\n[&](long long plane, long long begin, long long "
+        "across) {{\n{}}},\n{} {{\n{}}},\n{} {{\n{}}});",
+        kernel_.size(product_of(pool_, extents_of(pool_, lines_))), kernel_.size(along_->extent()),
+        kernel_.size(map_.across->extent()), fill, kPoint, groups, kPoint, singles));
+    return emitter_.close();
+  }
+
+ private:
+  std::string fill_text() {
+    emitter_.open();
+    bind_coordinates(emitter_, lines_, "plane");
+    emitter_.bind(along_, "begin");
+    emitter_.bind(map_.across, "across");
+    for (size_t i = 0; i < map_.reads.size(); ++i) {
+      ir::Expr read = map_.reads[i];
+      const std::string from = emitter_.emit(read->args[0]);
+      emitter_.line(fmt::format("fill_tile({}, {} + {}, {}, {} - begin, {} - across, {});",
+                                tile_name(i), kernel_.buffer(read->integer), from,
+                                emitter_.emit(affine_in(pool_, read->args[0], along_)->stride),
+                                kernel_.size(along_->extent()), kernel_.size(map_.across->extent()),
+                                vector_name(i)));
+    }
+    return emitter_.close();
+  }
+
+  std::string compute_text(GroupText& group, int width) {
+    emitter_.open();
+    emitter_.line(
+        fmt::format("const long long valid = {} - first;", kernel_.size(along_->extent())));
+    bind_coordinates(emitter_, lines_, "plane");
+    std::vector<std::string> elements;
+    for (size_t i = 0; i < map_.reads.size(); ++i) {
+      elements.push_back(emitter_.fresh("e"));
+      emitter_.line(fmt::format("const TileElements<Tile, {}, {}> {}({}, line, column);", width,
+                                storage_type(map_.reads[i]->dtype), elements[i], tile_name(i)));
+    }
+    emitter_.open();
+    emitter_.line(
+        fmt::format("const long long at_across = across + c;\nif (at_across >= {}) break;",
+                    kernel_.size(map_.across->extent())));
+    emitter_.bind(map_.across, "at_across");
+    for (size_t i = 0; i < map_.reads.size(); ++i) {
+      const std::string name = emitter_.fresh("g");
+      emitter_.line(fmt::format("{} {}[{}];\n{}.take({}, c);", value_type(map_.reads[i]->dtype),
+                                name, width, elements[i], name));
+      group.bind(map_.reads[i], name);
+    }
+    group.add();
+    const std::string column = emitter_.close();
+    emitter_.line(
+        fmt::format("#pragma unroll\nfor (int c = 0; c < Tile::Columns; ++c) {{\n{}}}", column));
+    return emitter_.close();
+  }
+
+  // Of the read's lines: they start at multiples of 16 bytes, and chunks are whole.
+  std::string whole_lines(size_t number) {
+    ir::Expr read = map_.reads[number];
+    std::vector<ir::Expr> units = {map_.across->extent(),
+                                   affine_in(pool_, read->args[0], along_)->stride};
+    const ir::Expr base = affine_in(pool_, read->args[0], map_.across)->base;
+    for (ir::Expr unit : offset_units(pool_, base)) units.push_back(unit);
+    const auto chunk = static_cast<int64_t>(16 / size_of(read->dtype));
+    return all_aligned(kernel_.multiples(units, chunk), {kernel_.buffer(read->integer)});
+  }
+
+  ir::ExprPool& pool_;
+  KernelText& kernel_;
+  Emitter emitter_;
+  const TiledMap& map_;
+  const std::vector<ir::Expr> lines_;
+  const ir::Expr along_;
+};
+
+}  // namespace
+
+void TiledMap::add(StepBuilder& builder, const std::string& equations, ir::Expr when) const {
+  constexpr int64_t kMaxBlocks = int64_t{1} << 30;
+  ir::ExprPool& pool = builder.pool();
+  KernelText kernel = builder.kernel();
+  const std::string text = TiledText(kernel, *this, lines()).text();
+  KernelLaunch launch = kernel.launch(kTiledMapFamily, "tiled map\n" + equations,
+                                      {"device/maps/tiled_map.cuh"}, "", text, kTiledThreads);
+  ir::Expr blocks = product_of(pool, extents_of(pool, lines()));
+  blocks = pool.mul(blocks, ceil_div(pool, shape.axes.back()->extent(), along_side));
+  blocks = pool.mul(blocks, ceil_div(pool, across->extent(), across_side));
+  blocks = pool.make(ir::ExprOp::Min, {blocks, pool.integer(kMaxBlocks)});
+  launch.grid[0] = pool.select(when, blocks, pool.integer(0));
+  launch.time = time(builder, builder.sizes);
+  builder.result.calls.push_back(std::move(launch));
+}
+
+}  // namespace redfuser::codegen
