@@ -77,6 +77,9 @@ const IntegerKernels* dot_kernels();
 const IntegerKernels* tile_kernels();
 // Those by products of bytes whose sums of two saturate; null where the set has none.
 const IntegerKernels* pair_kernels();
+// Filters of bytes by the dot products of either; null where the set has none.
+const ByteFilterKernel* dot_filter();
+const ByteFilterKernel* pair_filter();
 // The same products without checks, for the few rows of which no tile is worth its configuration.
 void multiply_by_dots(const IntegerMultiplyArgs& args);
 // IntegerKernels::quantize of the set.

@@ -168,6 +168,9 @@ struct RecurrentKernels;
 // In fourier.h.
 struct FourierKernels;
 
+// In byte_filter.h.
+struct ByteFilterKernel;
+
 // In integer_gemm.h.
 struct IntegerKernels;
 struct IntegerMultiplyArgs;
@@ -196,7 +199,8 @@ struct KernelTable {
   const RecurrentKernels *recurrent_f32, *recurrent_f64;
   const FourierKernels *fourier, *fourier_single;  // of several signals, and of one
   FilterFn filter_f32, filter_f64;
-  FilterFn filter_u8, filter_i8;  // of bytes, with weights and sums of float32
+  FilterFn filter_u8, filter_i8;        // of bytes, with weights and sums of float32
+  const ByteFilterKernel* byte_filter;  // with weights of bytes; null where the set has none
   WindowFn window_f32, window_f64;
   int64_t window_lanes_f32;  // float32 elements of a vector; of float64 there are half as many
   // Those that this machine runs, the best first; the last of them needs no extension.

@@ -3,6 +3,7 @@
 // stay bytes until they are loaded: few rows take as long as the panels' way from memory.
 #include <type_traits>
 
+#include "cpu/simd/integers/byte_filter.h"
 #include "cpu/simd/integers/integer_gemm.h"
 #include "cpu/simd/isa.h"
 #if defined(__x86_64__)
@@ -123,6 +124,45 @@ int64_t quantize_groups(const IntegerQuantizeArgs& q) {
   }
   return j;
 }
+#elif RF_VECTOR_BYTES == 64
+// The first elements in groups of 16, the last of which may be a part; returns their number. Sums
+// times a scale of at most 1/4 and the offset are far within 32 bits.
+int64_t quantize_groups(const IntegerQuantizeArgs& q) {
+  const bool small = __builtin_fabs(q.scale) <= 0.25 && __builtin_fabs(q.offset) <= 0x1p28;
+  if (!small || !(__builtin_fabs(q.zero) <= 255)) return 0;
+  auto* out = static_cast<char*>(q.out);
+  const __m512d scale = _mm512_set1_pd(q.scale), offset = _mm512_set1_pd(q.offset);
+  const __m512d whole = _mm512_set1_pd(kWhole);
+  const auto all = [](double x) { return _mm512_set1_epi32(static_cast<int32_t>(x)); };
+  const __m256i bias = _mm256_set1_epi32(q.bias);
+  const __m512i zero = all(q.zero), least = all(q.low), most = all(q.high);
+  const __m512i even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+  constexpr __mmask16 kAll = 0xffff;  // GCC 12 warns of forms without a mask
+  const auto eight = [&](__m256i c) {
+    const auto sums = (__m512d) __builtin_convertvector((__v8si)_mm256_add_epi32(c, bias), __v8df);
+    return (__m512i)(_mm512_fmadd_pd(sums, scale, offset) + whole);
+  };
+  const auto sixteen = [&](__m256i low, __m256i high) {
+    const __m512i rounded = _mm512_permutex2var_epi32(eight(low), even, eight(high));
+    const __m512i x = _mm512_maskz_min_epi32(kAll, _mm512_add_epi32(rounded, zero), most);
+    return _mm512_maskz_cvtepi32_epi8(kAll, _mm512_maskz_max_epi32(kAll, x, least));
+  };
+  const auto load = [](const int32_t* c) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(c));
+  };
+  int64_t j = 0;
+  for (; j + 16 <= q.count; j += 16) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + j),
+                     sixteen(load(q.c + j), load(q.c + j + 8)));
+  }
+  if (j < q.count) {
+    const auto part = static_cast<__mmask16>((1u << (q.count - j)) - 1);
+    const __m256i low = _mm256_maskz_loadu_epi32(static_cast<__mmask8>(part), q.c + j);
+    const __m256i high = _mm256_maskz_loadu_epi32(static_cast<__mmask8>(part >> 8), q.c + j + 8);
+    _mm_mask_storeu_epi8(out + j, part, sixteen(low, high));
+  }
+  return q.count;
+}
 #else
 int64_t quantize_groups(const IntegerQuantizeArgs&) { return 0; }
 #endif
@@ -188,6 +228,8 @@ void add_integer_gemm(KernelTable& table) {
   add(dot_kernels());
   if (count == 0) table.byte_pairs = pair_kernels();
   add(&kPairKernels);
+  const IntegerKernels* dots = dot_kernels();
+  table.byte_filter = dots && dots->runs() ? dot_filter() : pair_filter();
 }
 
 }  // namespace redfuser::cpu::RF_ISA
