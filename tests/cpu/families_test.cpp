@@ -164,6 +164,17 @@ TEST(CpuFamilies, EveryConfigurationComputesTheSame) {
        {22, 36},
        6},
       {"s = Constant<value_floats = [2.5, 1.0]>() e = Exp(x) y = Resize(e, , s)", {20, 33}, 3},
+      // Short rows, and rows of several axes, which repeat what other axes decide.
+      {"d = Constant<value_ints = [35, 9, 1]>() r = Reshape(x, d) b = Constant<value_ints = [0]>() "
+       "e = Constant<value_ints = [9]>() g = Slice(x, b, e, b) t = Sub(r, g) a = Abs(t) "
+       "h = Exp(g) y = Mul(a, h)",
+       {35, 9},
+       4},
+      {"d = Constant<value_ints = [2, 12, 10, 12]>() r = Reshape(x, d) n = Neg(x) "
+       "p = Constant<value_ints = [2, 12, 60, 2]>() g = Reshape(n, p) y = GridSample(r, g)",
+       {24, 120},
+       9,
+       true},
       {"y = ReduceMax<keepdims = 0>(x)", {9, 131}, 1},
       {"a = Constant<value = int64[1] {0}>() y = ReduceSum(x, a)", {300, 70}, 4},
       {"a = Constant<value_int = 1>() y = CumSum(x, a)", {30, 70}, 1},
