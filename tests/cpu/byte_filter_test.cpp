@@ -113,6 +113,11 @@ TEST(CpuQuantize, EveryKernelIsExact) {
             << table->name << " " << c[i] << " * " << q.scale << " + " << q.offset;
       }
       ASSERT_EQ(out.back(), 77) << "beyond the output";
+      std::vector<int32_t> words = c;
+      q.c = words.data(), q.out = words.data();
+      table->quantize_words(q);
+      for (size_t i = 0; i < c.size(); ++i)
+        ASSERT_EQ(words[i], is_signed ? static_cast<int8_t>(out[i]) : out[i]) << table->name;
     }
   }
 }

@@ -28,6 +28,11 @@ constexpr const char* kFollowing[] = {
     "o = Constant<value = uint8 {3}>() y = QuantizeLinear(a, u, o)",
     "f = Cast<to = 1>(c) u = Constant<value_float = 32.0>() o = Constant<value = int8 {-7}>() "
     "y = QuantizeLinear(f, u, o)",
+    "f = Cast<to = 1>(c) u = Constant<value_float = 32.0>() o = Constant<value = uint8 {3}>() "
+    "b = QuantizeLinear(f, u, o) d = DequantizeLinear(b, u, o) e = Cast<to = 1>(r) "
+    "y = Add(d, e)",
+    "f = Cast<to = 1>(c) u = Constant<value_float = 16.0>() o = Constant<value = int8 {-7}>() "
+    "b = QuantizeLinear(f, u, o) d = DequantizeLinear(b, u, o) a = Abs(d) y = Mul(a, d)",
 };
 
 class Draw {
@@ -98,8 +103,8 @@ Drawn draw(uint32_t seed, bool by_channels) {
   };
   const auto following =
       static_cast<size_t>(d.number(0, static_cast<int64_t>(std::size(kFollowing)) - 1));
-  constexpr const char* kResults[] = {"int32", "float", "int32", "int8",
-                                      "uint8", "int32", "uint8", "int8"};
+  constexpr const char* kResults[] = {"int32", "float", "int32", "int8",  "uint8",
+                                      "int32", "uint8", "int8",  "float", "float"};
   const Dims one, each{groups * filters};
   const int64_t zeros = d.number(0, 3);  // none, x's, both, and one for each filter
   Drawn drawn;

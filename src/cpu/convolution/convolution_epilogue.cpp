@@ -33,7 +33,7 @@ bool is_one_pass(const TileProgram& program) {
 }  // namespace
 
 ConvolutionEpilogue::ConvolutionEpilogue(const StepForm& form, DType sums, int64_t filters,
-                                         int64_t positions)
+                                         int64_t positions, ir::Expr head)
     : width_(static_cast<int64_t>(size_of(sums))), columns_(std::min(positions, kMostColumns)) {
   const auto& step = *std::get<fuse::OpaqueStep>(form.kind).epilogue;
   value_ = step.value;
@@ -48,7 +48,12 @@ ConvolutionEpilogue::ConvolutionEpilogue(const StepForm& form, DType sums, int64
     return memory_of(form, static_cast<ir::ValueId>(value));
   });
   const DType dtype = form.graph.values[static_cast<size_t>(value_)].dtype;
-  epilogue_.build(pool_, builder, {batch, m, n}, specializer.copy(step.body), 1, sums,
+  ir::Expr body = specializer.copy(step.body);
+  if (head != nullptr) {
+    const ir::Expr value = pool_.leaf(ir::LeafKind::Product, 0, head->dtype);
+    body = pool_.substitute(body, {{specializer.copy(head), value}});
+  }
+  epilogue_.build(pool_, builder, {batch, m, n}, body, 1, sums,
                   {dtype, memory_of(form, value_), indices});
   merge_chains(program_);
   filters_ = extent_of(m);

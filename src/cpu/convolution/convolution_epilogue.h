@@ -16,8 +16,10 @@ namespace redfuser::cpu {
 // At fixed sizes, by tiles of at most so many filters and positions.
 class ConvolutionEpilogue {
  public:
-  // Of a step that has one; `sums` is their dtype.
-  ConvolutionEpilogue(const StepForm& form, DType sums, int64_t filters, int64_t positions);
+  // Of a step that has one; `sums` is their dtype. With a part `head` of its body, of the same
+  // class of elements as the sums, that part's values take their place.
+  ConvolutionEpilogue(const StepForm& form, DType sums, int64_t filters, int64_t positions,
+                      ir::Expr head = nullptr);
 
   ir::ValueId value() const { return value_; }
   // Microseconds for each sum, by estimate.

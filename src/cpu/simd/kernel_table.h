@@ -177,6 +177,7 @@ struct IntegerMultiplyArgs;
 struct IntegerQuantizeArgs;
 struct IntegerFinishArgs;
 using IntegerFinishFn = void (*)(const IntegerFinishArgs& args);
+using IntegerQuantizeFn = void (*)(const IntegerQuantizeArgs& args);
 // out = saturate(round(x / scale) + zero), ties to even; 0 where that is not a number.
 using QuantizeFn = void (*)(int64_t count, const float* x, float scale, int32_t zero, uint8_t* out);
 // out += c · (scale · scales), element by element.
@@ -208,6 +209,7 @@ struct KernelTable {
   // For a constant signed factor, split by split_pairs; null where others are faster.
   const IntegerKernels* byte_pairs;
   IntegerFinishFn finish_i32, finish_f32;
+  IntegerQuantizeFn quantize_words;  // as IntegerKernels::quantize, to int32
   QuantizeFn quantize_f32;
   ScaleFn add_scaled_i32;
 };
