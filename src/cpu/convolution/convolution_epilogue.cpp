@@ -1,6 +1,7 @@
 #include "cpu/convolution/convolution_epilogue.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "cpu/estimate/program_time.h"
 #include "cpu/pointwise/merge_chains.h"
@@ -28,6 +29,21 @@ bool is_one_pass(const TileProgram& program) {
     if (!moves) ++passes;
   }
   return passes == 1;
+}
+
+// Those of a product that is bounded from below and then, or else, from above by numbers.
+SumBounds bounds_of(ir::Expr body) {
+  SumBounds bounds;
+  for (const ir::ExprOp op : {ir::ExprOp::Min, ir::ExprOp::Max}) {
+    if (body->op != op) continue;
+    const size_t number = body->args[0]->is_constant() ? 0 : 1;
+    const ir::Expr constant = body->args[number];
+    if (!constant->is_constant() || std::isnan(constant->number)) return {};
+    (op == ir::ExprOp::Min ? bounds.high : bounds.low) = constant->number;
+    body = body->args[1 - number];
+  }
+  bounds.any = is_product(body);
+  return bounds;
 }
 
 }  // namespace
@@ -59,6 +75,7 @@ ConvolutionEpilogue::ConvolutionEpilogue(const StepForm& form, DType sums, int64
   filters_ = extent_of(m);
   positions_ = extent_of(n);
   in_place_ = form.growing == nullptr && dtype == sums && is_one_pass(program_);
+  if (in_place_ && head == nullptr) bounds_ = bounds_of(body);
   epilogue_.set_block(program_, filters, columns_);
 }
 
@@ -102,6 +119,7 @@ SumsTarget::Place EpilogueSums::wide_place(int worker, const Block& block, int64
 }
 
 void EpilogueSums::done(int worker, const Block& block, const Place& place) {
+  if (place.bounded) return;
   for (int64_t at = 0; at < block.positions; at += epilogue_.columns_) {
     char* data = static_cast<char*>(place.data) + at * epilogue_.width_;
     epilogue_.epilogue_.run(epilogue_.program_, runner_.machine(worker),

@@ -6,6 +6,7 @@
 // size (same rows, same columns), but may not overlap it otherwise.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 namespace redfuser::cpu {
@@ -121,6 +122,12 @@ using GemmFn = void (*)(const GemmArgs& args);
 // elements of the product's type.
 using PackFn = void (*)(const MatrixView& b, int64_t k, int64_t n, void* out);
 
+// max(sum, low), then min(·, high). NaN stays.
+struct SumBounds {
+  bool any = false;
+  double low = -HUGE_VAL, high = HUGE_VAL;
+};
+
 // Depthwise convolution of one channel: for each of its filters f, out[f, d, r, c] = bias[f] + Σ_t
 // weights[f, t] · padded[d · slice + r · pitch + c + offsets[t]], where a slice is all planes of
 // one depth. The input is copied into `padded` first: its element (d, h, c), with `pad` added, to
@@ -138,6 +145,7 @@ struct ChannelArgs {
   void* padded = nullptr;
   void* sums = nullptr;  // scratch memory of rows · pitch + kFilterSlack elements
   void* out = nullptr;
+  SumBounds bounds;
   float zero = 0;        // of bytes
   void* line = nullptr;  // of bytes: scratch memory of a line of the input, as floats
 };
@@ -158,6 +166,7 @@ struct WindowArgs {
   void* tile = nullptr;  // scratch memory of lines · columns + kWindowVectorBytes rows of weights
   void* out = nullptr;
   int64_t out_stride = 0;  // between filters
+  SumBounds bounds;
 };
 inline constexpr int64_t kWindowVectorBytes = 64;
 using WindowFn = void (*)(const WindowArgs& args);
