@@ -164,6 +164,17 @@ TEST(CpuFamilies, EveryConfigurationComputesTheSame) {
        {22, 36},
        6},
       {"s = Constant<value_floats = [2.5, 1.0]>() e = Exp(x) y = Resize(e, , s)", {20, 33}, 3},
+      // Short rows, and rows of several axes, which repeat what other axes decide.
+      {"d = Constant<value_ints = [35, 9, 1]>() r = Reshape(x, d) b = Constant<value_ints = [0]>() "
+       "e = Constant<value_ints = [9]>() g = Slice(x, b, e, b) t = Sub(r, g) a = Abs(t) "
+       "h = Exp(g) y = Mul(a, h)",
+       {35, 9},
+       4},
+      {"d = Constant<value_ints = [2, 12, 10, 12]>() r = Reshape(x, d) n = Neg(x) "
+       "p = Constant<value_ints = [2, 12, 60, 2]>() g = Reshape(n, p) y = GridSample(r, g)",
+       {24, 120},
+       9,
+       true},
       {"y = ReduceMax<keepdims = 0>(x)", {9, 131}, 1},
       {"a = Constant<value = int64[1] {0}>() y = ReduceSum(x, a)", {300, 70}, 4},
       {"a = Constant<value_int = 1>() y = CumSum(x, a)", {30, 70}, 1},
@@ -192,6 +203,7 @@ TEST(CpuFamilies, EveryConfigurationOfAConvolutionComputesTheSame) {
     const char *inputs, *attributes;
     int least;  // configurations
     const char* after = "";
+    bool nan = false;
   };
   const Case cases[] = {
       {"float[2, 6, 23, 31] x, float[40, 6, 3, 3] w", "pads = [1, 1, 1, 1]", 7},
@@ -206,6 +218,11 @@ TEST(CpuFamilies, EveryConfigurationOfAConvolutionComputesTheSame) {
        "group = 2, strides = [2, 2], pads = [0, 1, 1, 1]", 6, "a = Add(c, r) y = Relu(a)"},
       {"float[2, 15, 70, 71] x, float[30, 1, 5, 5] w", "group = 15", 3, "y = HardSwish(c)"},
       {"float[3, 40, 7, 7] x, float[40, 1, 3, 3] w", "group = 40", 3, "y = Neg(c)"},
+      // Bounds, which leave NaN.
+      {"float[2, 15, 20, 31] x, float[30, 1, 3, 3] w", "group = 15", 3, "y = Relu(c)", true},
+      {"float[1, 6, 23, 31] x, float[40, 6, 1, 1] w", "", 4,
+       "l = Constant<value_float = -0.5>() h = Constant<value_float = 2.0>() y = Clip(c, l, h)",
+       true},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.inputs);
@@ -214,7 +231,7 @@ TEST(CpuFamilies, EveryConfigurationOfAConvolutionComputesTheSame) {
         fmt::format("g ({}) => (y) {{ {} = Conv{}(x, w{}) {} }}", inputs, *c.after == 0 ? "y" : "c",
                     *c.attributes == 0 ? "" : fmt::format("<{}>", c.attributes),
                     inputs.find(" b") == std::string::npos ? "" : ", b", c.after));
-    EXPECT_GE(Steps(program, false).run_all(), c.least);
+    EXPECT_GE(Steps(program, c.nan).run_all(), c.least);
   }
 }
 

@@ -28,6 +28,11 @@ constexpr const char* kFollowing[] = {
     "o = Constant<value = uint8 {3}>() y = QuantizeLinear(a, u, o)",
     "f = Cast<to = 1>(c) u = Constant<value_float = 32.0>() o = Constant<value = int8 {-7}>() "
     "y = QuantizeLinear(f, u, o)",
+    "f = Cast<to = 1>(c) u = Constant<value_float = 32.0>() o = Constant<value = uint8 {3}>() "
+    "b = QuantizeLinear(f, u, o) d = DequantizeLinear(b, u, o) e = Cast<to = 1>(r) "
+    "y = Add(d, e)",
+    "f = Cast<to = 1>(c) u = Constant<value_float = 16.0>() o = Constant<value = int8 {-7}>() "
+    "b = QuantizeLinear(f, u, o) d = DequantizeLinear(b, u, o) a = Abs(d) y = Mul(a, d)",
 };
 
 class Draw {
@@ -63,18 +68,24 @@ struct Drawn {
   bool follows;
 };
 
-Drawn draw(uint32_t seed) {
+// `by_channels`: every group has one channel.
+Drawn draw(uint32_t seed, bool by_channels) {
   Draw d(seed);
-  const int64_t rank = d.number(1, 3), batch = d.number(1, 2), groups = d.number(0, 2) ? 1 : 2;
-  const int64_t channels = d.number(1, 9), filters = d.number(1, d.number(0, 3) ? 13 : 120);
+  const int64_t rank = d.number(1, 3), batch = d.number(1, 2);
+  const int64_t groups = by_channels ? d.number(1, 9) : d.number(0, 2) ? 1 : 2;
+  const int64_t channels = by_channels ? 1 : d.number(1, 9);
+  const int64_t filters = by_channels ? d.number(1, 2) : d.number(1, d.number(0, 3) ? 13 : 120);
   Dims x{batch, groups * channels}, w{groups * filters, channels}, y{batch, groups * filters},
       s{groups * filters};
   std::vector<int64_t> strides, dilations, begins, ends;
   const bool pointwise = d.number(0, 3) == 0;
   constexpr int64_t kMost[] = {300, 24, 6};
   for (int64_t i = 0; i < rank; ++i) {
-    const int64_t kernel = pointwise ? 1 : d.number(1, 4), stride = d.number(1, pointwise ? 1 : 3),
-                  dilation = d.number(1, 2), begin = d.number(0, kernel - 1),
+    const int64_t kernel = pointwise ? 1 : d.number(1, by_channels ? 6 : 4),
+                  stride = d.number(1, pointwise     ? 1
+                                       : by_channels ? 5
+                                                     : 3),
+                  dilation = d.number(1, by_channels ? 5 : 2), begin = d.number(0, kernel - 1),
                   end = d.number(0, kernel - 1), reach = (kernel - 1) * dilation + 1;
     const int64_t input = std::max(d.number(3, kMost[rank - 1]), reach);
     x.push_back(input), w.push_back(kernel), s.push_back(1);
@@ -92,8 +103,8 @@ Drawn draw(uint32_t seed) {
   };
   const auto following =
       static_cast<size_t>(d.number(0, static_cast<int64_t>(std::size(kFollowing)) - 1));
-  constexpr const char* kResults[] = {"int32", "float", "int32", "int8",
-                                      "uint8", "int32", "uint8", "int8"};
+  constexpr const char* kResults[] = {"int32", "float", "int32", "int8",  "uint8",
+                                      "int32", "uint8", "int8",  "float", "float"};
   const Dims one, each{groups * filters};
   const int64_t zeros = d.number(0, 3);  // none, x's, both, and one for each filter
   Drawn drawn;
@@ -139,10 +150,12 @@ void make_filters_constant(Drawn& drawn, uint32_t seed) {
   drawn.inputs.erase("w");
 }
 
-TEST(IntegerConvolution, OfRandomSizesIsExact) {
+class IntegerConvolution : public testing::TestWithParam<bool> {};
+
+TEST_P(IntegerConvolution, OfRandomSizesIsExact) {
   constexpr uint32_t kCases = 200;
   for (uint32_t seed = 1; seed <= kCases; ++seed) {
-    Drawn drawn = draw(seed);
+    Drawn drawn = draw(seed, GetParam());
     if (seed % 2 == 0) make_filters_constant(drawn, seed);
     SCOPED_TRACE(fmt::format("seed {}: {}", seed, drawn.text));
     const Model model = Model::parse(drawn.text);
@@ -163,8 +176,13 @@ TEST(IntegerConvolution, OfRandomSizesIsExact) {
   }
 }
 
+INSTANTIATE_TEST_SUITE_P(GroupsOf, IntegerConvolution, testing::Values(false, true),
+                         [](const auto& info) {
+                           return std::string(info.param ? "OneChannel" : "SeveralChannels");
+                         });
+
 // Scales, a bias and the next quantisation of each filter.
-TEST(IntegerConvolution, IsQuantisedFilterByFilter) {
+TEST(QuantisedConvolution, IsQuantisedFilterByFilter) {
   const Model model = Model::parse(
       "<ir_version: 9, opset_import: [\"\" : 20]> g (uint8[2, 4, 9, 37] x, int8[3, 4, 3, 3] w, "
       "uint8 z) => (uint8[2, 3, 9, 37] y) { c = ConvInteger<pads = [1, 1, 1, 1]>(x, w, z) "

@@ -1,6 +1,7 @@
 #include "cpu/convolution/convolution_epilogue.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "cpu/estimate/program_time.h"
 #include "cpu/pointwise/merge_chains.h"
@@ -30,10 +31,25 @@ bool is_one_pass(const TileProgram& program) {
   return passes == 1;
 }
 
+// Those of a product that is bounded from below and then, or else, from above by numbers.
+SumBounds bounds_of(ir::Expr body) {
+  SumBounds bounds;
+  for (const ir::ExprOp op : {ir::ExprOp::Min, ir::ExprOp::Max}) {
+    if (body->op != op) continue;
+    const size_t number = body->args[0]->is_constant() ? 0 : 1;
+    const ir::Expr constant = body->args[number];
+    if (!constant->is_constant() || std::isnan(constant->number)) return {};
+    (op == ir::ExprOp::Min ? bounds.high : bounds.low) = constant->number;
+    body = body->args[1 - number];
+  }
+  bounds.any = is_product(body);
+  return bounds;
+}
+
 }  // namespace
 
 ConvolutionEpilogue::ConvolutionEpilogue(const StepForm& form, DType sums, int64_t filters,
-                                         int64_t positions)
+                                         int64_t positions, ir::Expr head)
     : width_(static_cast<int64_t>(size_of(sums))), columns_(std::min(positions, kMostColumns)) {
   const auto& step = *std::get<fuse::OpaqueStep>(form.kind).epilogue;
   value_ = step.value;
@@ -48,12 +64,18 @@ ConvolutionEpilogue::ConvolutionEpilogue(const StepForm& form, DType sums, int64
     return memory_of(form, static_cast<ir::ValueId>(value));
   });
   const DType dtype = form.graph.values[static_cast<size_t>(value_)].dtype;
-  epilogue_.build(pool_, builder, {batch, m, n}, specializer.copy(step.body), 1, sums,
+  ir::Expr body = specializer.copy(step.body);
+  if (head != nullptr) {
+    const ir::Expr value = pool_.leaf(ir::LeafKind::Product, 0, head->dtype);
+    body = pool_.substitute(body, {{specializer.copy(head), value}});
+  }
+  epilogue_.build(pool_, builder, {batch, m, n}, body, 1, sums,
                   {dtype, memory_of(form, value_), indices});
   merge_chains(program_);
   filters_ = extent_of(m);
   positions_ = extent_of(n);
   in_place_ = form.growing == nullptr && dtype == sums && is_one_pass(program_);
+  if (in_place_ && head == nullptr) bounds_ = bounds_of(body);
   epilogue_.set_block(program_, filters, columns_);
 }
 
@@ -97,6 +119,7 @@ SumsTarget::Place EpilogueSums::wide_place(int worker, const Block& block, int64
 }
 
 void EpilogueSums::done(int worker, const Block& block, const Place& place) {
+  if (place.bounded) return;
   for (int64_t at = 0; at < block.positions; at += epilogue_.columns_) {
     char* data = static_cast<char*>(place.data) + at * epilogue_.width_;
     epilogue_.epilogue_.run(epilogue_.program_, runner_.machine(worker),

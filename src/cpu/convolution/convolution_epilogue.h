@@ -16,8 +16,10 @@ namespace redfuser::cpu {
 // At fixed sizes, by tiles of at most so many filters and positions.
 class ConvolutionEpilogue {
  public:
-  // Of a step that has one; `sums` is their dtype.
-  ConvolutionEpilogue(const StepForm& form, DType sums, int64_t filters, int64_t positions);
+  // Of a step that has one; `sums` is their dtype. With a part `head` of its body, of the same
+  // class of elements as the sums, that part's values take their place.
+  ConvolutionEpilogue(const StepForm& form, DType sums, int64_t filters, int64_t positions,
+                      ir::Expr head = nullptr);
 
   ir::ValueId value() const { return value_; }
   // Microseconds for each sum, by estimate.
@@ -35,6 +37,7 @@ class ConvolutionEpilogue {
   // Of the output, where the sums lie in its memory: what follows them is one pass over them.
   int64_t filters_ = 0, positions_ = 0;
   bool in_place_ = false;
+  SumBounds bounds_;  // of sums in their place, where these are all of the body
 };
 
 // One run, whose output is allocated.
@@ -43,6 +46,7 @@ class EpilogueSums final : public SumsTarget {
   EpilogueSums(const ConvolutionEpilogue& epilogue, RunContext& context);
 
   int64_t near_sums() const override { return 1 << 14; }
+  SumBounds bounds() const override { return epilogue_.bounds_; }
   Place place(int worker, const Block& block) override;
   Place wide_place(int worker, const Block& block, int64_t stride) override;
   void done(int worker, const Block& block, const Place& place) override;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include "cpu/convolution/convolution_epilogue.h"
 #include "cpu/convolution/convolution_plan.h"
 #include "cpu/convolution/quantized_epilogue.h"
 #include "cpu/estimate/program_time.h"
@@ -19,26 +20,54 @@ const fuse::OpaqueStep::Epilogue& epilogue_of(const StepForm& form) {
   return *std::get<fuse::OpaqueStep>(form.kind).epilogue;
 }
 
+// Sums that are quantised in their place before the rest of the epilogue.
+class HeadedSums final : public SumsTarget {
+ public:
+  HeadedSums(const ConvolutionEpilogue& epilogue, RunContext& context, const QuantizedRows& rows)
+      : rest_(epilogue, context), rows_(rows) {}
+
+  int64_t near_sums() const override { return rest_.near_sums(); }
+  Place place(int worker, const Block& block) override { return rest_.place(worker, block); }
+  Place wide_place(int worker, const Block& block, int64_t stride) override {
+    return rest_.wide_place(worker, block, stride);
+  }
+  void done(int worker, const Block& block, const Place& place) override {
+    for (int64_t i = 0; i < block.filters; ++i) {
+      IntegerQuantizeArgs q = rows_.of(block.filter + i);
+      q.count = block.positions;
+      q.out = static_cast<int32_t*>(place.data) + i * place.stride;
+      q.c = static_cast<const int32_t*>(q.out);
+      kernels().quantize_words(q);
+    }
+    rest_.done(worker, block, place);
+  }
+
+ private:
+  EpilogueSums rest_;
+  const QuantizedRows& rows_;
+};
+
 // Where the sums go.
 class Epilogue {
  public:
   Epilogue(const StepForm& form, const ConvolutionForm& convolution)
       : value_(epilogue_of(form).value),
         shape_(convolution.shape),
-        rows_(quantized_rows(form.graph, epilogue_of(form))) {
-    if (rows_) return;
+        head_(quantized_head(form.graph, epilogue_of(form))) {
+    if (head_ && head_->expr == epilogue_of(form).body) return;
     program_ = std::make_unique<ConvolutionEpilogue>(
         form, convolution.dtype, std::clamp<int64_t>(shape_.filters, 1, kFilters),
-        std::clamp<int64_t>(positions(), 1, kPositions));
+        std::clamp<int64_t>(positions(), 1, kPositions), head_ ? head_->expr : nullptr);
   }
 
   ir::ValueId value() const { return value_; }
   // Of a run whose output is allocated.
   std::unique_ptr<SumsTarget> sums(RunContext& context) const {
+    if (head_ && program_) return std::make_unique<HeadedSums>(*program_, context, head_->rows);
     if (program_) return std::make_unique<EpilogueSums>(*program_, context);
     return std::make_unique<QuantizedSums>(
         context.values[static_cast<size_t>(value_)].mutable_data(), shape_.filters, positions(),
-        *rows_, context.pool.size());
+        head_->rows, context.pool.size());
   }
 
  private:
@@ -46,7 +75,7 @@ class Epilogue {
 
   ir::ValueId value_;
   ConvShape shape_;
-  std::optional<QuantizedRows> rows_;
+  std::optional<QuantizedHead> head_;
   std::unique_ptr<const ConvolutionEpilogue> program_;
 };
 
@@ -85,8 +114,9 @@ select::FamilyAnswer offer_integers(StepForm& form) {
                           ? c.channel_time()
                           : positions * taps * (filters / machine.dot_rate + 1 / machine.pack_rate);
   // Rounding to bytes takes as long as two conversions.
-  const double after =
-      quantized_rows(form.graph, epilogue_of(form)) ? 2 / machine.convert_rate : c.epilogue_time;
+  const auto head = quantized_head(form.graph, epilogue_of(form));
+  const bool whole = head && head->expr == epilogue_of(form).body;
+  const double after = whole ? 2 / machine.convert_rate : c.epilogue_time;
   const double each = sums + positions * filters * (after + 1 / machine.convert_rate);
   const auto images = static_cast<double>(c.shape.batch * c.shape.groups);
   return {{{{kIntegers, {}},

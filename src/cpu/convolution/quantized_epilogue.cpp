@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_set>
 
 #include "cpu/steps/block_epilogue.h"
 #include "ir/channel_affine.h"
@@ -45,11 +46,8 @@ bool are_bytes(const IntegerQuantizeArgs& each, DType dtype) {
          each.high <= low + 255 && each.low <= each.high && std::abs(each.zero) <= 255;
 }
 
-}  // namespace
-
-std::optional<QuantizedRows> quantized_rows(const ir::Graph& graph,
-                                            const fuse::OpaqueStep::Epilogue& epilogue) {
-  const ir::Expr body = epilogue.body;
+// Of an expression over the sums.
+std::optional<QuantizedRows> rows_of(const ir::Graph& graph, ir::Expr body, ir::Expr channel) {
   const bool byte = body->dtype == DType::Int8 || body->dtype == DType::UInt8;
   if (!byte || body->op != ir::ExprOp::Cast || body->args[0]->dtype != DType::Float32) return {};
   QuantizedRows rows;
@@ -57,7 +55,6 @@ std::optional<QuantizedRows> quantized_rows(const ir::Graph& graph,
   rows.each.high = HUGE_VAL;
   const ir::Expr number = rounded_within(body->args[0], rows.each);
   if (number == nullptr || !are_bytes(rows.each, body->dtype)) return {};
-  const ir::Expr channel = epilogue.axes[1];
   if (channel->op == ir::ExprOp::Axis && !channel->extent()->is_constant()) return {};
   const int64_t channels = channel->op == ir::ExprOp::Axis ? channel->extent()->integer : 1;
   const ir::ChannelAffineForms forms(graph, channel, channels, [](ir::Expr e) {
@@ -74,6 +71,28 @@ std::optional<QuantizedRows> quantized_rows(const ir::Graph& graph,
   rows.offsets = std::move(affine->shift);
   rows.biases = {0};
   return rows;
+}
+
+// Whether all sums of the body lie within `head`; `seen` has what was looked at.
+bool has_all_sums(ir::Expr body, ir::Expr head, std::unordered_set<ir::Expr>& seen) {
+  if (body == head || !seen.insert(body).second) return true;
+  if (is_product(body)) return false;
+  return std::all_of(body->args.begin(), body->args.end(),
+                     [&](ir::Expr arg) { return has_all_sums(arg, head, seen); });
+}
+
+}  // namespace
+
+std::optional<QuantizedHead> quantized_head(const ir::Graph& graph,
+                                            const fuse::OpaqueStep::Epilogue& epilogue) {
+  std::optional<QuantizedHead> head;
+  visit(epilogue.body, [&](ir::Expr e) {
+    if (head) return;
+    if (auto rows = rows_of(graph, e, epilogue.axes[1])) head = {e, std::move(*rows)};
+  });
+  std::unordered_set<ir::Expr> seen;
+  if (head && !has_all_sums(epilogue.body, head->expr, seen)) return {};
+  return head;
 }
 
 }  // namespace redfuser::cpu

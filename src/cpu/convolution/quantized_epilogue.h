@@ -10,8 +10,13 @@ namespace redfuser::cpu {
 
 // saturate(round(affine(sum)) + zero) to 8-bit integers, where the affine function has constants
 // for each filter: scales, a bias, a division by the next scale. These are combined in float64.
+struct QuantizedHead {
+  ir::Expr expr;  // in the epilogue's body, which has no sums outside of it
+  QuantizedRows rows;
+};
+
 // nullopt for other epilogues.
-std::optional<QuantizedRows> quantized_rows(const ir::Graph& graph,
+std::optional<QuantizedHead> quantized_head(const ir::Graph& graph,
                                             const fuse::OpaqueStep::Epilogue& epilogue);
 
 }  // namespace redfuser::cpu

@@ -132,6 +132,7 @@ void WindowPlan::run_task(const Task<T>& task) const {
   g.step = inputs_.step();
   g.offsets = inputs_.offsets().data();
   g.tile = task.tile;
+  g.bounds = task.sums.bounds();
   int64_t panel = panels_.count() * task.part / parts_;
   const int64_t last = panels_.count() * (task.part + 1) / parts_;
   if (strip.lines * strip.columns == 1) panel = multiply_row(task, panel, last);
@@ -153,7 +154,8 @@ void WindowPlan::run_task(const Task<T>& task) const {
         block.position = (strip.slice * window_.output[1] + strip.line + line) * window_.output[2] +
                          strip.column + column;
         block.positions = g.lines * g.columns;
-        const SumsTarget::Place place = task.sums.place(task.worker, block);
+        SumsTarget::Place place = task.sums.place(task.worker, block);
+        place.bounded = g.bounds.any;
         g.out = place.data;
         g.out_stride = place.stride;
         fn(g);

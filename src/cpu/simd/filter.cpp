@@ -145,9 +145,16 @@ using FilterVectorsFn = void (*)(const ChannelArgs&, const T*, T, const T*, int6
 template <class T, int NV>
 void filter_to(const ChannelArgs& g, const T* weights, T bias, const T* in, int64_t step, T* out,
                int64_t out_step) {
-  if constexpr (NV == 1) return store_vector(out, filter_vector<T>(g, weights, bias, in));
   Vector<T> sum[NV];
-  filter_vectors<T, NV>(g, weights, bias, in, step, sum);
+  if constexpr (NV == 1) {
+    sum[0] = filter_vector<T>(g, weights, bias, in);
+  } else {
+    filter_vectors<T, NV>(g, weights, bias, in, step, sum);
+  }
+  if (g.bounds.any) {
+#pragma GCC unroll 8
+    for (int v = 0; v < NV; ++v) sum[v] = bounded<T>(sum[v], g.bounds);
+  }
 #pragma GCC unroll 8
   for (int v = 0; v < NV; ++v) store_vector(out + v * out_step, sum[v]);
 }

@@ -51,6 +51,14 @@ RF_INLINE void store_vector(T* to, Vector<T> v) {
 }
 
 template <class T>
+RF_INLINE Vector<T> bounded(Vector<T> x, const SumBounds& bounds) {
+  const Vector<T> low = static_cast<T>(bounds.low) - Vector<T>{};
+  const Vector<T> high = static_cast<T>(bounds.high) - Vector<T>{};
+  const Vector<T> above = x <= low ? low : x;
+  return above >= high ? high : above;
+}
+
+template <class T>
 RF_INLINE const T* row_of(const Operand& a, int64_t row) {
   return static_cast<const T*>(a.data) + (a.offsets ? a.offsets[row] : row * a.stride);
 }
@@ -77,6 +85,9 @@ const IntegerKernels* dot_kernels();
 const IntegerKernels* tile_kernels();
 // Those by products of bytes whose sums of two saturate; null where the set has none.
 const IntegerKernels* pair_kernels();
+// Filters of bytes by the dot products of either; null where the set has none.
+const ByteFilterKernel* dot_filter();
+const ByteFilterKernel* pair_filter();
 // The same products without checks, for the few rows of which no tile is worth its configuration.
 void multiply_by_dots(const IntegerMultiplyArgs& args);
 // IntegerKernels::quantize of the set.

@@ -6,6 +6,7 @@
 // size (same rows, same columns), but may not overlap it otherwise.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 namespace redfuser::cpu {
@@ -121,6 +122,12 @@ using GemmFn = void (*)(const GemmArgs& args);
 // elements of the product's type.
 using PackFn = void (*)(const MatrixView& b, int64_t k, int64_t n, void* out);
 
+// max(sum, low), then min(·, high). NaN stays.
+struct SumBounds {
+  bool any = false;
+  double low = -HUGE_VAL, high = HUGE_VAL;
+};
+
 // Depthwise convolution of one channel: for each of its filters f, out[f, d, r, c] = bias[f] + Σ_t
 // weights[f, t] · padded[d · slice + r · pitch + c + offsets[t]], where a slice is all planes of
 // one depth. The input is copied into `padded` first: its element (d, h, c), with `pad` added, to
@@ -138,6 +145,7 @@ struct ChannelArgs {
   void* padded = nullptr;
   void* sums = nullptr;  // scratch memory of rows · pitch + kFilterSlack elements
   void* out = nullptr;
+  SumBounds bounds;
   float zero = 0;        // of bytes
   void* line = nullptr;  // of bytes: scratch memory of a line of the input, as floats
 };
@@ -158,6 +166,7 @@ struct WindowArgs {
   void* tile = nullptr;  // scratch memory of lines · columns + kWindowVectorBytes rows of weights
   void* out = nullptr;
   int64_t out_stride = 0;  // between filters
+  SumBounds bounds;
 };
 inline constexpr int64_t kWindowVectorBytes = 64;
 using WindowFn = void (*)(const WindowArgs& args);
@@ -168,12 +177,16 @@ struct RecurrentKernels;
 // In fourier.h.
 struct FourierKernels;
 
+// In byte_filter.h.
+struct ByteFilterKernel;
+
 // In integer_gemm.h.
 struct IntegerKernels;
 struct IntegerMultiplyArgs;
 struct IntegerQuantizeArgs;
 struct IntegerFinishArgs;
 using IntegerFinishFn = void (*)(const IntegerFinishArgs& args);
+using IntegerQuantizeFn = void (*)(const IntegerQuantizeArgs& args);
 // out = saturate(round(x / scale) + zero), ties to even; 0 where that is not a number.
 using QuantizeFn = void (*)(int64_t count, const float* x, float scale, int32_t zero, uint8_t* out);
 // out += c · (scale · scales), element by element.
@@ -196,7 +209,8 @@ struct KernelTable {
   const RecurrentKernels *recurrent_f32, *recurrent_f64;
   const FourierKernels *fourier, *fourier_single;  // of several signals, and of one
   FilterFn filter_f32, filter_f64;
-  FilterFn filter_u8, filter_i8;  // of bytes, with weights and sums of float32
+  FilterFn filter_u8, filter_i8;        // of bytes, with weights and sums of float32
+  const ByteFilterKernel* byte_filter;  // with weights of bytes; null where the set has none
   WindowFn window_f32, window_f64;
   int64_t window_lanes_f32;  // float32 elements of a vector; of float64 there are half as many
   // Those that this machine runs, the best first; the last of them needs no extension.
@@ -204,6 +218,7 @@ struct KernelTable {
   // For a constant signed factor, split by split_pairs; null where others are faster.
   const IntegerKernels* byte_pairs;
   IntegerFinishFn finish_i32, finish_f32;
+  IntegerQuantizeFn quantize_words;  // as IntegerKernels::quantize, to int32
   QuantizeFn quantize_f32;
   ScaleFn add_scaled_i32;
 };

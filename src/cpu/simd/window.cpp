@@ -115,6 +115,10 @@ void transpose_tile(const WindowArgs& g, int64_t width) {
       const T* from = static_cast<const T*>(g.tile) + p * width + f;
 #pragma GCC unroll 16
       for (int i = 0; i < W; ++i) v[i] = load_vector(from + i * width);
+      if (g.bounds.any) {
+#pragma GCC unroll 16
+        for (int i = 0; i < W; ++i) v[i] = bounded<T>(v[i], g.bounds);
+      }
       transpose_square<T>(v);
       T* to = static_cast<T*>(g.out) + f * g.out_stride + p;
       if (rows == W && positions - p >= W) {

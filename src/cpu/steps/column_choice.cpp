@@ -11,8 +11,56 @@ namespace {
 
 constexpr int64_t kLongRow = 1024;  // columns beyond this gain nothing
 constexpr int64_t kShortRow = 8;    // columns below this are joined even where reads then gather
+constexpr int64_t kNarrowRow = 64;  // columns below this may be
+
+bool depends_on_any(ir::Expr e, std::span<const ir::Expr> axes) {
+  return std::any_of(axes.begin(), axes.end(), [&](ir::Expr axis) { return e->depends_on(axis); });
+}
+
+// Some operation, not a sum of axes, is `wanted`.
+template <typename Wanted>
+bool any_operation(std::span<const ir::Expr> bodies, const Wanted& wanted) {
+  bool found = false;
+  for (ir::Expr body : bodies) {
+    visit(body, [&](ir::Expr e) {
+      const bool operation = !e->args.empty() && e->op != ir::ExprOp::Read;
+      found = found || (operation && wanted(e) && !is_affine(e));
+    });
+  }
+  return found;
+}
+
+// Whether something is the same for all values of the innermost row axis, of those that vary over
+// other rows and columns.
+bool repeats(const AxisSplit& split, std::span<const ir::Expr> bodies) {
+  if (split.rows.size() < 2) return false;
+  const std::span<const ir::Expr> others = std::span(split.rows).first(split.rows.size() - 1);
+  return any_operation(bodies, [&](ir::Expr e) {
+    return !e->depends_on(split.rows.back()) && depends_on_any(e, others) &&
+           depends_on_any(e, split.columns);
+  });
+}
+
+// Whether rows are short, or elements lie at positions that vary over columns and the innermost row
+// axis together: they do not lie side by side in either case.
+bool gains_by_joining(const AxisSplit& split, std::span<const ir::Expr> bodies) {
+  if (split.rows.empty()) return false;
+  return extent_of(split.columns) < kNarrowRow || any_operation(bodies, [&](ir::Expr e) {
+           return e->dtype == DType::Int64 && e->depends_on(split.rows.back()) &&
+                  depends_on_any(e, split.columns);
+         });
+}
 
 }  // namespace
+
+bool is_affine(ir::Expr position) {
+  bool affine = true;
+  visit(position, [&](ir::Expr e) {
+    affine = affine && (e->op == ir::ExprOp::Add || e->op == ir::ExprOp::Mul ||
+                        e->op == ir::ExprOp::Axis || e->is_constant());
+  });
+  return affine;
+}
 
 ReadStrides strides_of(ir::ExprPool& pool, ir::Expr read, const std::vector<ir::Expr>& axes,
                        const TileBuilder::DimsOf& dims) {
@@ -38,7 +86,8 @@ ReadStrides strides_of(ir::ExprPool& pool, ir::Expr read, const std::vector<ir::
 }
 
 AxisSplit choose_columns(ir::ExprPool& pool, const std::vector<ir::Expr>& axes,
-                         std::span<const ir::Expr> bodies, const TileBuilder::DimsOf& dims) {
+                         std::span<const ir::Expr> bodies, const TileBuilder::DimsOf& dims,
+                         SplitForm form) {
   std::vector<ReadStrides> reads;
   std::unordered_set<ir::Expr> bare;  // axes whose value is used other than to find elements
   std::unordered_set<ir::Expr> seen;
@@ -76,12 +125,35 @@ AxisSplit choose_columns(ir::ExprPool& pool, const std::vector<ir::Expr>& axes,
     first = next;
     extent *= extent_of(axes[next]);
   }
-  split.rows.assign(axes.begin(), axes.begin() + static_cast<long>(first));
+  first -= std::min(first, static_cast<size_t>(form.joined));
+  const size_t outer = form.outer && first > 1 ? first - 1 : 0;
+  split.outer.assign(axes.begin(), axes.begin() + static_cast<long>(outer));
+  split.rows.assign(axes.begin() + static_cast<long>(outer),
+                    axes.begin() + static_cast<long>(first));
   split.columns.assign(axes.begin() + static_cast<long>(first), axes.end());
   for (const ReadStrides& read : reads) {
     split.strided |= read.known.back() && read.strides.back() != 0 && read.strides.back() != 1;
   }
   return split;
+}
+
+std::vector<SplitForm> other_splits(ir::ExprPool& pool, const std::vector<ir::Expr>& axes,
+                                    std::span<const ir::Expr> bodies,
+                                    const TileBuilder::DimsOf& dims) {
+  std::vector<SplitForm> forms;
+  const auto add_outer = [&](const AxisSplit& split, int joined) {
+    if (repeats(split, bodies)) forms.push_back({joined, true});
+  };
+  AxisSplit split = choose_columns(pool, axes, bodies, dims);
+  add_outer(split, 0);
+  int joined = 0;
+  while (joined < kMostJoined && gains_by_joining(split, bodies)) {
+    split = choose_columns(pool, axes, bodies, dims, {++joined, false});
+  }
+  if (joined == 0) return forms;
+  forms.push_back({joined, false});
+  add_outer(split, joined);
+  return forms;
 }
 
 }  // namespace redfuser::cpu

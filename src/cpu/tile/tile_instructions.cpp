@@ -237,6 +237,23 @@ Lookup::Lookup(RegisterId out, RegisterId a, std::vector<uint32_t> elements, int
   elementwise = true;
 }
 
+namespace {
+
+// out[i] = elements[in[i]]. All loads of a part come before its stores, for which they do not wait.
+void look_up(const uint32_t* elements, const int32_t* in, int64_t count, uint32_t* out) {
+  constexpr int kPart = 8;
+  int64_t i = 0;
+  for (; i + kPart <= count; i += kPart) {
+    uint32_t part[kPart];
+#pragma GCC unroll 8
+    for (int j = 0; j < kPart; ++j) part[j] = elements[in[i + j]];
+    std::memcpy(out + i, part, sizeof(part));
+  }
+  for (; i < count; ++i) out[i] = elements[in[i]];
+}
+
+}  // namespace
+
 void Lookup::run(TileContext& machine) const {
   const Register& r = info(machine, writes[0]);
   const Extents e = extents_of(machine, r);
@@ -247,7 +264,7 @@ void Lookup::run(TileContext& machine) const {
     const auto* in = static_cast<const int32_t*>(a.data) + offset;
     auto* out = reinterpret_cast<uint32_t*>(slot(machine, writes[0]).data) +
                 row * slot(machine, writes[0]).stride;
-    for (int64_t i = 0; i < e.columns; ++i) out[i] = elements[in[i]];
+    look_up(elements, in, e.columns, out);
   }
 }
 

@@ -97,6 +97,13 @@ namespace {
 constexpr int64_t kBlock = 16;  // a square of this size is transposed within the first-level cache
 constexpr int64_t kChunk = 512;
 
+// out[c] = from[offsets[c]].
+template <typename T>
+void gather_row(const T* from, const int64_t* offsets, int64_t columns, T* out) {
+#pragma GCC unroll 4
+  for (int64_t c = 0; c < columns; ++c) out[c] = from[offsets[c]];
+}
+
 // Copies elements of one storage type; `to` has `stride` elements between rows.
 template <typename T>
 void gather_rows(const T* from, const Access& access, const Walk& w, T* to, int64_t stride,
@@ -118,7 +125,7 @@ void gather_rows(const T* from, const Access& access, const Walk& w, T* to, int6
         out[c] = from[std::clamp<int64_t>(row + w.column(first_column + c), 0, last)];
       }
     } else if (w.column_offsets) {
-      for (int64_t c = 0; c < columns; ++c) out[c] = from[row + w.column_offsets[first_column + c]];
+      gather_row(from + row, w.column_offsets + first_column, columns, out);
     } else {
       const T* start = from + row + first_column * w.column_stride;
       for (int64_t c = 0; c < columns; ++c) out[c] = start[c * w.column_stride];

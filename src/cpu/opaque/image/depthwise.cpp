@@ -45,13 +45,15 @@ void convolve_planes(const ConvShape& s, const Image& image, const T* weights, c
     args.sums = buffer.get() + channel.size();
     args.line = buffer.get() + channel.size() + channel.sums();
     args.zero = image.zero;
+    args.bounds = sums.bounds();
     const int64_t end = planes * (task + 1) / tasks;
     for (int64_t plane = planes * task / tasks, last; plane < end; plane = last) {
       const int64_t channel = plane % s.channels;
       last = std::min({end, plane + most, plane - channel + s.channels});
       const SumsTarget::Block block{plane / s.channels, channel * filters, 0,
                                     (last - plane) * filters, out};
-      const SumsTarget::Place place = sums.place(worker, block);
+      SumsTarget::Place place = sums.place(worker, block);
+      place.bounded = args.bounds.any;
       for (int64_t i = 0; i < last - plane; ++i) {
         const int64_t first = (channel + i) * filters;
         args.weights = weights + first * taps;

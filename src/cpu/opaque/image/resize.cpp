@@ -42,6 +42,32 @@ void resample(const AxisView& view, const ResampleTable& table, const T* x, T* y
   });
 }
 
+// The same along the innermost dimension: each element is a sum over few of its line.
+template <typename T>
+void resample_lines(const AxisView& view, const ResampleTable& table, const T* x, T* y, T outside,
+                    bool copy, ThreadPool& pool) {
+  using W = std::conditional_t<std::is_floating_point_v<T>, T, float>;
+  const std::vector<W> weights(table.weight.begin(), table.weight.end());
+  const auto output = static_cast<int64_t>(table.start.size()) - 1;
+  const int64_t grain = 1 + (1 << 13) / (output + 1);
+  parallel_ranges(pool, view.outer, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t line = begin; line < end; ++line) {
+      const T* source = x + line * view.size;
+      T* target = y + line * output;
+      for (int64_t o = 0; o < output; ++o) {
+        const int64_t first = table.start[o], last = table.start[o + 1];
+        if (first == last || copy) {
+          target[o] = first == last ? outside : source[table.index[first]];
+        } else if constexpr (std::is_floating_point_v<T>) {
+          T sum = 0;
+          for (int64_t t = first; t < last; ++t) sum += weights[t] * source[table.index[t]];
+          target[o] = sum;
+        }
+      }
+    }
+  });
+}
+
 // Numeric conversion that truncates and saturates, for interpolation of integers through float64.
 Tensor convert_numbers(const Tensor& tensor, DType dtype) {
   Tensor result(dtype, tensor.dims());
@@ -70,8 +96,8 @@ Tensor resize(const OpaqueCall& call, Tensor x, const std::vector<ResampleAxis>&
     dispatch(x.dtype(), [&](auto tag) {
       using T = typename decltype(tag)::type;
       const T fill = saturated<T>(outside);
-      resample<T>(view, table, x.as<T>(), y.as<T>(), fill, options.mode == "nearest",
-                  call.threads());
+      const auto along = view.inner == 1 ? resample_lines<T> : resample<T>;
+      along(view, table, x.as<T>(), y.as<T>(), fill, options.mode == "nearest", call.threads());
     });
     x = std::move(y);
   }

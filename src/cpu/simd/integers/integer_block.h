@@ -162,32 +162,59 @@ void pack_columns_of(const IntegerPackArgs& p) {
   });
 }
 
+typedef uint16_t BytePair __attribute__((aligned(1), may_alias));
+
+// Element j of the channel at `row`, of every element or, with a pair for each j, every other one.
+template <int kStep>
+RF_INLINE uint32_t channel_byte(const uint8_t* row, int64_t j) {
+  if constexpr (kStep == 1) return row[j];
+  return reinterpret_cast<const BytePair*>(row)[j] & 0xffu;
+}
+
+// The words of positions [0, count) of up to kGroup channels.
+template <int kGroup, int kStep>
+void interleave_steps(const IntegerInterleaveArgs& p, int64_t count, uint32_t* out) {
+  constexpr int kBits = 32 / kGroup;
+  if (p.channels == kGroup) {
+    const uint8_t* rows[kGroup];
+    for (int g = 0; g < kGroup; ++g) rows[g] = p.in + g * p.channel_stride;
+    RF_INDEPENDENT
+    for (int64_t j = 0; j < count; ++j) {
+      uint32_t word = 0;
+#pragma GCC unroll 4
+      for (int g = 0; g < kGroup; ++g)
+        word |= (channel_byte<kStep>(rows[g], j) ^ p.flip) << (kBits * g);
+      out[j] = word;
+    }
+    return;
+  }
+  for (int64_t g = 0; g < p.channels; ++g) {
+    const uint8_t* row = p.in + g * p.channel_stride;
+    const auto bits = static_cast<int>(kBits * g);
+    RF_INDEPENDENT
+    for (int64_t j = 0; j < count; ++j) {
+      const uint32_t word = (channel_byte<kStep>(row, j) ^ p.flip) << bits;
+      out[j] = g == 0 ? word : out[j] | word;
+    }
+  }
+}
+
 // Two channels are words of 16 bits, four are bytes.
 template <int kGroup>
 void interleave_channels(const IntegerInterleaveArgs& p) {
   constexpr int kBits = 32 / kGroup;
   auto* out = static_cast<uint32_t*>(p.out);
-  const auto element = [&](int64_t g, int64_t j) {
-    const uint8_t byte = p.in[g * p.channel_stride + j * p.step] ^ p.flip;
-    return static_cast<uint32_t>(byte) << (kBits * g);
-  };
-  if (p.channels == kGroup && p.step == 1) {
-    const uint8_t* rows[kGroup];
-    for (int g = 0; g < kGroup; ++g) rows[g] = p.in + g * p.channel_stride;
-    RF_INDEPENDENT
-    for (int64_t j = 0; j < p.count; ++j) {
-      uint32_t word = 0;
-#pragma GCC unroll 4
-      for (int g = 0; g < kGroup; ++g)
-        word |= static_cast<uint32_t>(static_cast<uint8_t>(rows[g][j] ^ p.flip)) << (kBits * g);
-      out[j] = word;
+  int64_t done = 0;
+  if (p.step == 1) interleave_steps<kGroup, 1>(p, done = p.count, out);
+  // The last pair may end beyond the channel.
+  if (p.step == 2 && p.count > 1) interleave_steps<kGroup, 2>(p, done = p.count - 1, out);
+  for (int64_t j = done; j < p.count; ++j) {
+    uint32_t word = 0;
+    for (int64_t g = 0; g < p.channels; ++g) {
+      const uint8_t byte = p.in[g * p.channel_stride + j * p.step] ^ p.flip;
+      word |= static_cast<uint32_t>(byte) << (kBits * g);
     }
-  } else {
-    for (int64_t j = 0; j < p.count; ++j) {
-      uint32_t word = 0;
-      for (int64_t g = 0; g < p.channels; ++g) word |= element(g, j);
-      out[j] = word;
-    }
+    out[j] = word;
   }
   if (!p.sums) return;
   RF_INDEPENDENT

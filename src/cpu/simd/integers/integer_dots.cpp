@@ -21,6 +21,7 @@
 #endif
 #endif
 
+#include "cpu/simd/integers/byte_filter_block.h"
 #include "cpu/simd/integers/integer_block.h"
 
 namespace redfuser::cpu::RF_ISA {
@@ -52,6 +53,7 @@ void multiply_bytes(const IntegerMultiplyArgs& g) { multiply_integers<ByteDot>(g
 void pack_byte_rows(const IntegerPackArgs& p) { pack_rows_of<ByteDot>(p); }
 void interleave_bytes(const IntegerInterleaveArgs& p) { interleave_channels<4>(p); }
 void pack_byte_columns(const IntegerPackArgs& p) { pack_columns_of<ByteDot>(p); }
+void filter_by_dots(const ByteFilterArgs& g) { filter_bytes<ByteDot>(g); }
 
 }  // namespace
 }  // namespace redfuser::cpu::RF_ISA
@@ -80,14 +82,18 @@ constexpr IntegerKernels kKernels = {RF_ISA_NAME " vpdpbusd", has_dots,       1,
                                      pack_byte_columns,       multiply_bytes, quantize_integers,
                                      interleave_bytes};
 
+constexpr ByteFilterKernel kFilter = {filter_by_dots, false};
+
 }  // namespace
 
 const IntegerKernels* dot_kernels() { return &kKernels; }
+const ByteFilterKernel* dot_filter() { return &kFilter; }
 void multiply_by_dots(const IntegerMultiplyArgs& args) { multiply_bytes(args); }
 
 }  // namespace redfuser::cpu::RF_ISA
 #else
 namespace redfuser::cpu::RF_ISA {
 const IntegerKernels* dot_kernels() { return nullptr; }
+const ByteFilterKernel* dot_filter() { return nullptr; }
 }  // namespace redfuser::cpu::RF_ISA
 #endif

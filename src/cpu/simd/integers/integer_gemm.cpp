@@ -3,6 +3,7 @@
 // stay bytes until they are loaded: few rows take as long as the panels' way from memory.
 #include <type_traits>
 
+#include "cpu/simd/integers/byte_filter.h"
 #include "cpu/simd/integers/integer_gemm.h"
 #include "cpu/simd/isa.h"
 #if defined(__x86_64__)
@@ -88,7 +89,9 @@ constexpr double kWhole = 6755399441055744.0;  // 1.5 · 2^52
 #if RF_VECTOR_BYTES == 32
 // The first elements in groups of 32, where packing with saturation bounds the results; returns
 // their number. Sums times a scale of at most 1/4 and the offset are far within 32 bits.
+template <class Out>
 int64_t quantize_groups(const IntegerQuantizeArgs& q) {
+  if constexpr (sizeof(Out) > 1) return 0;
   const bool is_signed = q.low == -128 && q.high == 127;
   const bool is_unsigned = q.low == 0 && q.high == 255;
   const bool small = __builtin_fabs(q.scale) <= 0.25 && __builtin_fabs(q.offset) <= 0x1p28;
@@ -123,8 +126,57 @@ int64_t quantize_groups(const IntegerQuantizeArgs& q) {
   }
   return j;
 }
+#elif RF_VECTOR_BYTES == 64
+// The first elements in groups of 16, the last of which may be a part; returns their number. Sums
+// times a scale of at most 1/4 and the offset are far within 32 bits.
+template <class Out>
+int64_t quantize_groups(const IntegerQuantizeArgs& q) {
+  const bool small = __builtin_fabs(q.scale) <= 0.25 && __builtin_fabs(q.offset) <= 0x1p28;
+  if (!small || !(__builtin_fabs(q.zero) <= 255)) return 0;
+  auto* out = static_cast<Out*>(q.out);
+  const __m512d scale = _mm512_set1_pd(q.scale), offset = _mm512_set1_pd(q.offset);
+  const __m512d whole = _mm512_set1_pd(kWhole);
+  const auto all = [](double x) { return _mm512_set1_epi32(static_cast<int32_t>(x)); };
+  const __m256i bias = _mm256_set1_epi32(q.bias);
+  const __m512i zero = all(q.zero), least = all(q.low), most = all(q.high);
+  const __m512i even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+  constexpr __mmask16 kAll = 0xffff;  // GCC 12 warns of forms without a mask
+  const auto eight = [&](__m256i c) {
+    const auto sums = (__m512d) __builtin_convertvector((__v8si)_mm256_add_epi32(c, bias), __v8df);
+    return (__m512i)(_mm512_fmadd_pd(sums, scale, offset) + whole);
+  };
+  const auto sixteen = [&](__m256i low, __m256i high) {
+    const __m512i rounded = _mm512_permutex2var_epi32(eight(low), even, eight(high));
+    const __m512i x = _mm512_maskz_min_epi32(kAll, _mm512_add_epi32(rounded, zero), most);
+    return _mm512_maskz_max_epi32(kAll, x, least);
+  };
+  const auto store = [](Out* to, __mmask16 part, __m512i x) {
+    if constexpr (sizeof(Out) == 1) {
+      _mm_mask_storeu_epi8(to, part, _mm512_maskz_cvtepi32_epi8(kAll, x));
+    } else {
+      _mm512_mask_storeu_epi32(to, part, x);
+    }
+  };
+  const auto load = [](const int32_t* c) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(c));
+  };
+  int64_t j = 0;
+  for (; j + 16 <= q.count; j += 16) {
+    store(out + j, kAll, sixteen(load(q.c + j), load(q.c + j + 8)));
+  }
+  if (j < q.count) {
+    const auto part = static_cast<__mmask16>((1u << (q.count - j)) - 1);
+    const __m256i low = _mm256_maskz_loadu_epi32(static_cast<__mmask8>(part), q.c + j);
+    const __m256i high = _mm256_maskz_loadu_epi32(static_cast<__mmask8>(part >> 8), q.c + j + 8);
+    store(out + j, part, sixteen(low, high));
+  }
+  return q.count;
+}
 #else
-int64_t quantize_groups(const IntegerQuantizeArgs&) { return 0; }
+template <class Out>
+int64_t quantize_groups(const IntegerQuantizeArgs&) {
+  return 0;
+}
 #endif
 
 bool always() { return true; }
@@ -140,26 +192,25 @@ constexpr IntegerKernels kPairKernels = {RF_ISA_NAME " pmaddwd",
                                          quantize_integers,
                                          interleave_channels<2>};
 
-}  // namespace
-
 // Bounds are whole numbers, so that they may come before the rounding. The sum with 1.5 · 2^52 is
 // rounded to a whole number, which its lowest bits hold.
-void quantize_integers(const IntegerQuantizeArgs& args) {
+template <class Out>
+void quantize_as(const IntegerQuantizeArgs& args) {
   const IntegerQuantizeArgs q = args;
-  auto* out = static_cast<uint8_t*>(q.out);
+  auto* out = static_cast<Out*>(q.out);
   const auto bias = static_cast<uint32_t>(q.bias);
   if (q.scale - q.scale == 0 && q.offset - q.offset == 0) {
     const double low = q.low - q.zero, high = q.high - q.zero;
     const auto zero = static_cast<uint32_t>(static_cast<int32_t>(q.zero));
-    const int64_t done = quantize_groups(q);
+    const int64_t done = quantize_groups<Out>(q);
     RF_INDEPENDENT
     for (int64_t j = done; j < q.count; ++j) {
       const auto sum = static_cast<int32_t>(static_cast<uint32_t>(q.c[j]) + bias);
       double x = sum * q.scale + q.offset;
       x = low > x ? low : x;
       x = high < x ? high : x;
-      out[j] = static_cast<uint8_t>(
-          static_cast<uint32_t>(__builtin_bit_cast(uint64_t, x + kWhole)) + zero);
+      out[j] =
+          static_cast<Out>(static_cast<uint32_t>(__builtin_bit_cast(uint64_t, x + kWhole)) + zero);
     }
     return;
   }
@@ -171,13 +222,18 @@ void quantize_integers(const IntegerQuantizeArgs& args) {
     x += q.zero;
     x = x < q.low ? q.low : x;
     x = x > q.high ? q.high : x;
-    out[j] = static_cast<uint8_t>(static_cast<int32_t>(x));
+    out[j] = static_cast<Out>(static_cast<int32_t>(x));
   }
 }
+
+}  // namespace
+
+void quantize_integers(const IntegerQuantizeArgs& args) { quantize_as<uint8_t>(args); }
 
 void add_integer_gemm(KernelTable& table) {
   table.finish_i32 = finish_integers<int32_t>;
   table.finish_f32 = finish_integers<float>;
+  table.quantize_words = quantize_as<int32_t>;
   table.quantize_f32 = quantize_floats;
   table.add_scaled_i32 = add_scaled;
   int count = 0;
@@ -188,6 +244,8 @@ void add_integer_gemm(KernelTable& table) {
   add(dot_kernels());
   if (count == 0) table.byte_pairs = pair_kernels();
   add(&kPairKernels);
+  const IntegerKernels* dots = dot_kernels();
+  table.byte_filter = dots && dots->runs() ? dot_filter() : pair_filter();
 }
 
 }  // namespace redfuser::cpu::RF_ISA

@@ -60,7 +60,7 @@ struct IntegerInterleaveArgs {
 };
 
 // out[j] = saturate(round((c[j] + bias) · scale + offset) + zero) as 8-bit integers between `low`
-// and `high`, by float64, ties to even. NaN rounds to 0.
+// and `high`, or as int32, by float64, ties to even. NaN rounds to 0. Of int32, `out` may be `c`.
 struct IntegerQuantizeArgs {
   int64_t count = 0;
   const int32_t* c = nullptr;
@@ -81,7 +81,7 @@ struct IntegerKernels {
   void (*pack_rows)(const IntegerPackArgs&);
   void (*pack_columns)(const IntegerPackArgs&);
   void (*multiply)(const IntegerMultiplyArgs&);
-  void (*quantize)(const IntegerQuantizeArgs&);
+  void (*quantize)(const IntegerQuantizeArgs&);      // to bytes
   void (*interleave)(const IntegerInterleaveArgs&);  // null: factors are multiplied as panels only
 
   int64_t packed_depth(int64_t depth) const {

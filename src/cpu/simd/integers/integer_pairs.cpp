@@ -6,6 +6,7 @@
 #if RF_VECTOR_BYTES >= 32
 #include <immintrin.h>
 
+#include "cpu/simd/integers/byte_filter_block.h"
 #include "cpu/simd/integers/integer_block.h"
 
 namespace redfuser::cpu::RF_ISA {
@@ -50,13 +51,17 @@ constexpr IntegerKernels kKernels = {RF_ISA_NAME " pmaddubsw",
                                      quantize_integers,
                                      interleave_channels<4>};
 
+constexpr ByteFilterKernel kFilter = {filter_bytes<BytePairDot>, true};
+
 }  // namespace
 
 const IntegerKernels* pair_kernels() { return &kKernels; }
+const ByteFilterKernel* pair_filter() { return &kFilter; }
 
 }  // namespace redfuser::cpu::RF_ISA
 #else
 namespace redfuser::cpu::RF_ISA {
 const IntegerKernels* pair_kernels() { return nullptr; }
+const ByteFilterKernel* pair_filter() { return nullptr; }
 }  // namespace redfuser::cpu::RF_ISA
 #endif

@@ -17,7 +17,31 @@ constexpr double kDoubt = 1.1;
 
 const fuse::MapStep& step_of(const StepForm& form) { return std::get<fuse::MapStep>(form.kind); }
 
-std::shared_ptr<MapPlan> program(StepForm& form) { return std::make_shared<MapPlan>(form); }
+// Families of StepForm::made.
+constexpr const char* kPrograms[kMostJoined + 1][2] = {{kMap, "map, outer"},
+                                                       {"map, 1 joined", "map, 1 joined, outer"},
+                                                       {"map, 2 joined", "map, 2 joined, outer"},
+                                                       {"map, 3 joined", "map, 3 joined, outer"}};
+constexpr const char *kJoined = "joined", *kOuter = "outer";
+
+const char* program_name(SplitForm split) { return kPrograms[split.joined][split.outer]; }
+
+std::shared_ptr<MapPlan> program(StepForm& form, SplitForm split) {
+  return std::make_shared<MapPlan>(form, nullptr, split);
+}
+
+void add_tiles(StepForm& form, SplitForm split, std::vector<select::Candidate>& candidates) {
+  const auto plan =
+      form.program_of<MapPlan>(program_name(split), [&] { return program(form, split); });
+  for (const auto& [rows, columns] : plan->tiles()) {
+    plan->set_tile({rows, columns});
+    select::Parameters parameters{{"rows", static_cast<int>(rows)},
+                                  {"columns", static_cast<int>(columns)}};
+    if (split.joined > 0) parameters.emplace_back(kJoined, split.joined);
+    if (split.outer) parameters.emplace_back(kOuter, 1);
+    candidates.push_back({{kMap, std::move(parameters)}, plan->time(form.threads).time});
+  }
+}
 
 void add_sections(const StepForm& form, std::vector<select::Candidate>& candidates) {
   const std::vector<MapSection> sections = map_sections(step_of(form), form.symbols);
@@ -45,14 +69,10 @@ select::FamilyAnswer offer(StepForm& form) {
                   [&](const auto& output) { return form.growing->folds_growing(output.body); })) {
     return {{}, "a sum of an element is over positions that grow"};
   }
-  const auto plan = form.program_of<MapPlan>(kMap, [&] { return program(form); });
   std::vector<select::Candidate> candidates;
-  for (const auto& [rows, columns] : plan->tiles()) {
-    plan->set_tile({rows, columns});
-    candidates.push_back(
-        {{kMap, {{"rows", static_cast<int>(rows)}, {"columns", static_cast<int>(columns)}}},
-         plan->time(form.threads).time});
-  }
+  add_tiles(form, {}, candidates);
+  const auto plan = form.program_of<MapPlan>(kMap, [&] { return program(form, {}); });
+  for (const SplitForm& split : plan->others()) add_tiles(form, split, candidates);
   if (form.growing == nullptr) {
     add_sections(form, candidates);
     add_stages(form, candidates);
@@ -70,7 +90,12 @@ std::shared_ptr<const StepPlan> emit(StepForm& form, const select::KernelConfig&
     const auto stages = map_stages(form, choice.parameters.front().second);
     return std::make_shared<StagedMapPlan>(form, *stages);
   }
-  auto plan = form.take<MapPlan>(kMap, [&] { return program(form); });
+  SplitForm split;
+  for (const auto& [name, value] : choice.parameters) {
+    if (name == kJoined) split.joined = value;
+    if (name == kOuter) split.outer = value != 0;
+  }
+  auto plan = form.take<MapPlan>(program_name(split), [&] { return program(form, split); });
   plan->set_tile({choice.at("rows"), choice.at("columns")});
   plan->saved = plan->time(form.threads).saved;
   return plan;

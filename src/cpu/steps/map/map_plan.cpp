@@ -31,15 +31,15 @@ void narrow(ir::ExprPool& pool, ir::Expr axis, ir::Expr begin, ir::Expr end,
 
 }  // namespace
 
-MapPlan::MapPlan(const StepForm& form, const MapSection* section) {
+MapPlan::MapPlan(const StepForm& form, const MapSection* section, SplitForm split) {
   for (const auto& output : std::get<fuse::MapStep>(form.kind).outputs) {
     outputs_.push_back(output.value);
     memory_.push_back(memory_of(form, output.value));
   }
-  build(form, section);
+  build(form, section, split);
 }
 
-void MapPlan::build(const StepForm& form, const MapSection* section) {
+void MapPlan::build(const StepForm& form, const MapSection* section, SplitForm split_form) {
   const auto& step = std::get<fuse::MapStep>(form.kind);
   Specializer specializer(pool, form.symbols, form.growing);
   std::vector<ir::Expr> axes = specializer.copy_axes(step.axes);
@@ -67,8 +67,11 @@ void MapPlan::build(const StepForm& form, const MapSection* section) {
   }
   split_axes(pool, axes, all);
   auto dims = [&](int64_t value) { return memory_of(form, static_cast<ir::ValueId>(value)); };
-  const AxisSplit split = choose_columns(pool, axes, bodies, dims);
+  const AxisSplit split = choose_columns(pool, axes, bodies, dims, split_form);
+  if (form.growing == nullptr) others_ = other_splits(pool, axes, bodies, dims);
   TileBuilder builder(pool, program, dims);
+  for (ir::Expr axis : split.outer) outer_.push_back({builder.set_outer(axis), extent_of(axis)});
+  outers_ = extent_of(split.outer);
   if (growing_) growing_->set_axes(builder, split.rows, split.columns);
   builder.set_rows(split.rows);
   rows_ = extent_of(split.rows);
@@ -126,7 +129,7 @@ StepTime MapPlan::time(int threads) const {
   TaskTime task = task_time(program);
   task.time *= each;
   task.floor *= each;
-  const int64_t tiles = ceil_div(rows_, row_tile_) * ceil_div(columns_, column_tile_);
+  const int64_t tiles = outers_ * ceil_div(rows_, row_tile_) * ceil_div(columns_, column_tile_);
   return step_time(task, std::ceil(static_cast<double>(tiles) / each), threads,
                    output_bytes(program));
 }
@@ -142,13 +145,14 @@ void MapPlan::run_allocated(RunContext& context) const {
   const int64_t rows = growing_ ? growing_->rows(length) : rows_;
   const int64_t columns = growing_ ? growing_->columns(length) : columns_;
   const int64_t across = ceil_div(columns, column_tile_);
-  const int64_t tiles = ceil_div(rows, row_tile_) * across;
+  const int64_t down = ceil_div(rows, row_tile_), tiles = outers_ * down * across;
   const int64_t per_task = tiles_of_task();
   TileRunner runner(program, context, outputs_);
   runner.run(ceil_div(tiles, per_task), saved, [&](TileContext& machine, int64_t task) {
     if (growing_) growing_->set(machine, length);
     for (int64_t tile = task * per_task; tile < std::min(tiles, (task + 1) * per_task); ++tile) {
-      const int64_t row = tile / across * row_tile_;
+      set_outer(machine, tile / across / down);
+      const int64_t row = tile / across % down * row_tile_;
       const int64_t column = tile % across * column_tile_;
       if (scope_ != kNoScope) {
         machine.columns[static_cast<size_t>(scope_)] = {column,
@@ -159,8 +163,15 @@ void MapPlan::run_allocated(RunContext& context) const {
   });
 }
 
+// Values of the outer axes, the innermost first.
+void MapPlan::set_outer(TileContext& machine, int64_t number) const {
+  for (size_t i = outer_.size(); i-- > 0; number /= outer_[i].extent) {
+    machine.axes[static_cast<size_t>(outer_[i].slot)] = number % outer_[i].extent;
+  }
+}
+
 int64_t MapPlan::tiles_of_task() const {
-  const int64_t tiles = ceil_div(rows_, row_tile_) * ceil_div(columns_, column_tile_);
+  const int64_t tiles = outers_ * ceil_div(rows_, row_tile_) * ceil_div(columns_, column_tile_);
   return std::clamp<int64_t>(kTaskElements / (row_tile_ * column_tile_), 1, tiles);
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "cpu/steps/column_choice.h"
 #include "cpu/tile/specialize.h"
 
 namespace redfuser::cpu {
@@ -11,16 +12,6 @@ namespace {
 
 constexpr size_t kMostOperations = 1024;  // of a step
 constexpr size_t kMostFunctions = 4;      // of one division
-
-// Whether a position is a sum of multiples of axes.
-bool is_affine(ir::Expr position) {
-  bool affine = true;
-  visit(position, [&](ir::Expr e) {
-    affine = affine && (e->op == ir::ExprOp::Add || e->op == ir::ExprOp::Mul ||
-                        e->op == ir::ExprOp::Axis || e->is_constant());
-  });
-  return affine;
-}
 
 // An axis of one element is the integer 0, on which nothing depends.
 bool depends(ir::Expr expr, ir::Expr axis) {

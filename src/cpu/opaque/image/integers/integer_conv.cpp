@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t kBytes = 1 << 18;     // of the input's part that a task multiplies
 constexpr int64_t kSumBytes = 1 << 17;  // of sums at once
+constexpr int64_t kRows = 48;           // of those, at least
 
 bool is_byte(DType dtype) { return dtype == DType::Int8 || dtype == DType::UInt8; }
 
@@ -47,9 +48,7 @@ class IntegerConvolution {
     if (!lines_) choose_blocks();
     parts_ = std::clamp<int64_t>(pool_.size() / (s_.batch * s_.groups * ceil_div(out_, block_)), 1,
                                  std::max<int64_t>(1, filters_ / 16));
-    stride_ = kernels_.packed_columns(lines_ ? block_ / width_ * lines_->pitch() : block_) + 16;
-    chunk_ = std::clamp<int64_t>(kSumBytes / (4 * stride_) / 48 * 48, 48,
-                                 std::max<int64_t>(filters_, 48));
+    choose_sums();
     for (int64_t f = 0; f < s_.filters && x_zero_ + x_offset_ != 0; ++f) {
       const auto zero = static_cast<uint32_t>(x_zero_ + x_offset_);
       starts_.push_back(static_cast<int32_t>(-zero * static_cast<uint32_t>(*packed_.sums(f))));
@@ -63,12 +62,15 @@ class IntegerConvolution {
       const int64_t part = task % parts_, image = task / parts_ / across;
       Scratch& space = scratches[static_cast<size_t>(worker)];
       if (!space.sums) allocate(space);
-      Block block{image, task / parts_ % across * block_, 0, worker};
+      Block block{image, task / parts_ % across * block_, 0, 0, worker};
       block.count = std::min(block_, out_ - block.begin);
       lines_ ? fill_lines(space, block) : fill_columns(space, block);
       const int64_t first = filters_ * part / parts_, last = filters_ * (part + 1) / parts_;
       for (int64_t f = first; f < last; f += chunk_) {
-        multiply(space, block, f, std::min(chunk_, last - f), target);
+        for (Block part = block; part.offset < block.count; part.offset += positions_) {
+          part.count = std::min(positions_, block.count - part.offset);
+          multiply(space, part, f, std::min(chunk_, last - f), target);
+        }
       }
     });
   }
@@ -78,9 +80,10 @@ class IntegerConvolution {
     ScratchArray<uint8_t> columns, right;
     ScratchArray<int32_t> sums, planes, terms;
   };
-  // Output positions [begin, begin + count) of an image, which is a group of a batch entry.
+  // Output positions [begin + offset, begin + offset + count) of an image, which is a group of a
+  // batch entry. The right factor begins with `begin`.
   struct Block {
-    int64_t image, begin, count;
+    int64_t image, begin, offset, count;
     int worker;
   };
 
@@ -126,8 +129,23 @@ class IntegerConvolution {
     block_ = std::min(block_, panels(ceil_div(out_, most_tasks())));
   }
 
+  // Sums of a part of a block's positions, whole lines or panels, and of filters that stay near.
+  void choose_sums() {
+    const int64_t unit = lines_ ? width_ : kernels_.columns;
+    const auto pitched = [&](int64_t count) {
+      return lines_ ? count / width_ * lines_->pitch() : count;
+    };
+    positions_ =
+        std::clamp<int64_t>(kSumBytes / (4 * kRows * pitched(unit)), 1, ceil_div(block_, unit)) *
+        unit;
+    stride_ = kernels_.packed_columns(pitched(positions_)) + 16;
+    chunk_ = std::clamp<int64_t>(kSumBytes / (4 * stride_) / kRows * kRows, kRows,
+                                 std::max<int64_t>(filters_, kRows));
+  }
+
   void allocate(Scratch& space) const {
-    const int64_t positions = stride_;
+    const int64_t positions =
+        kernels_.packed_columns(lines_ ? block_ / width_ * lines_->pitch() : block_) + 16;
     if (lines_) {
       space.right = scratch<uint8_t>(lines_->bytes());
       if (any_filter_zero_) space.planes = scratch<int32_t>(lines_->plane_elements());
@@ -197,7 +215,7 @@ class IntegerConvolution {
     return lines_ ? (block.count / width_ - 1) * lines_->pitch() + width_ : block.count;
   }
 
-  // Filters [first, first + count) of the image's group.
+  // Filters [first, first + count) of the image's group at the block's positions.
   void multiply(const Scratch& space, const Block& block, int64_t first, int64_t count,
                 SumsTarget& target) const {
     const int64_t filter = block.image % s_.groups * filters_ + first;
@@ -207,14 +225,17 @@ class IntegerConvolution {
     g.depth = kernels_.packed_depth(depth_);
     g.a = packed_.row(filter);
     g.a_stride = kernels_.row_bytes(depth_);
-    g.b = space.right.get();
+    // Its place in the right factor: positions of lines are words of 4 bytes.
+    const int64_t at = lines_ ? block.offset / width_ * lines_->pitch() : block.offset;
+    g.b = space.right.get() + (lines_ ? 4 * at : kernels_.panel_bytes(at, depth_));
     if (lines_) g.group_offsets = lines_->offsets().data();
     g.c = space.sums.get();
     g.c_stride = stride_;
     g.left_signed = true;
     g.rests = packed_.rests(filter);
     g.starts = starts_.empty() ? nullptr : starts_.data() + filter;
-    const SumsTarget::Block to{block.image / s_.groups, filter, block.begin, count, block.count};
+    const SumsTarget::Block to{block.image / s_.groups, filter, block.begin + block.offset, count,
+                               block.count};
     const bool one_line = !lines_ || lines_->pitch() == width_;
     if (one_line && !any_filter_zero_) {
       const SumsTarget::Place wide = target.wide_place(block.worker, to, stride_);
@@ -236,7 +257,7 @@ class IntegerConvolution {
       f.c_stride = stride_;
       if (any_filter_zero_) {
         f.row_zeros = filter_zeros_.data() + filter;
-        f.column_terms = space.terms.get() + line * pitch;
+        f.column_terms = space.terms.get() + at + line * pitch;
       }
       f.out = static_cast<int32_t*>(place.data) + line * width;
       f.out_stride = place.stride;
@@ -257,8 +278,9 @@ class IntegerConvolution {
   std::vector<int32_t> starts_;  // of each filter's sums; empty for 0
   bool any_filter_zero_ = false, pointwise_ = false;
   int64_t in_ = 1, out_ = 1, filters_ = 1;
-  int64_t block_ = 1, width_ = 1, parts_ = 1, stride_ = 1, chunk_ = 1;
-  std::optional<InterleavedLines> lines_;  // absent: columns
+  int64_t block_ = 1, width_ = 1, parts_ = 1;
+  int64_t positions_ = 1, stride_ = 1, chunk_ = 1;  // of sums at once
+  std::optional<InterleavedLines> lines_;           // absent: columns
 };
 
 }  // namespace

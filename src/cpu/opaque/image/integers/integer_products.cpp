@@ -9,6 +9,7 @@
 #include "base/dispatch.h"
 #include "base/error.h"
 #include "cpu/opaque/image/depthwise.h"
+#include "cpu/opaque/image/integers/byte_channels.h"
 #include "cpu/opaque/image/integers/integer_conv.h"
 #include "cpu/opaque/image/integers/quantized_sums.h"
 #include "cpu/opaque/opaque_kernels.h"
@@ -153,6 +154,7 @@ void convolve_centered(const OpaqueCall& call, const ConvShape& shape, int x, in
 void convolve_bytes(const OpaqueCall& call, const ConvShape& shape, int x, int x_zero, int w,
                     int w_zero, SumsTarget& target) {
   if (convolve_integers(call, shape, x, x_zero, w, w_zero, target)) return;
+  if (convolve_byte_channels(call, shape, x, x_zero, w, w_zero, target)) return;
   // Sums of products of differences of bytes, below 2^16 each, up to 2^24.
   const int64_t terms = call.dims(w)[0] == 0 ? 0 : call.tensor(w).size() / call.dims(w)[0];
   const bool bytes = size_of(call.tensor(x).dtype()) == 1 && size_of(call.tensor(w).dtype()) == 1;

@@ -14,6 +14,9 @@ struct QuantizedRows {
   IntegerQuantizeArgs each;             // zero, low and high
   std::vector<double> scales, offsets;  // of each filter, or one of all
   std::vector<int64_t> biases;
+
+  // The arguments of `filter`'s row, without its memory.
+  IntegerQuantizeArgs of(int64_t filter) const;
 };
 
 class QuantizedSums final : public SumsTarget {
