@@ -1,6 +1,7 @@
 #include "base/thread_pool.h"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -26,6 +27,15 @@ void pause() {
 #else
   std::this_thread::yield();
 #endif
+}
+
+// condition.wait(lock, ready), which the C++ library has had as another function since
+// GLIBCXX_3.4.30, by one that older systems have too.
+template <typename Ready>
+void sleep_until(Ready ready, std::condition_variable& condition,
+                 std::unique_lock<std::mutex>& lock) {
+  while (!condition.wait_for(lock, std::chrono::hours(24), ready)) {
+  }
 }
 
 }  // namespace
@@ -77,7 +87,7 @@ struct ThreadPool::Impl {
     }
     std::unique_lock lock(mutex);
     ++sleepers;
-    wake.wait(lock, ready);
+    sleep_until(ready, wake, lock);
     --sleepers;
   }
 
@@ -133,7 +143,7 @@ struct ThreadPool::Impl {
     }
     std::unique_lock lock(mutex);
     caller_sleeps.store(true);
-    done.wait(lock, finished);
+    sleep_until(finished, done, lock);
     caller_sleeps.store(false);
   }
 };

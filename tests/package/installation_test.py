@@ -50,6 +50,10 @@ class Installation(unittest.TestCase):
         self.assertEqual(importlib.metadata.version("redfuser"), redfuser.__version__)
         self.assertIn("cuda", importlib.metadata.metadata("redfuser").get_all("Provides-Extra"))
 
+    def test_the_systems_of_the_document(self):
+        tag = re.search(r"^Tag: .*-manylinux_(\d+)_(\d+)_x86_64$", importlib.metadata.distribution("redfuser").read_text("WHEEL"), re.M)
+        self.assertIn(f"glibc {tag[1]}.{tag[2]} or newer", (ROOT / "docs" / "python.md").read_text())
+
     def test_finds_nvidias_wheels(self):
         packages = pathlib.Path(redfuser.__file__).parents[1]
         folder = packages / "nvidia" / "redfuser_test" / "lib"

@@ -41,6 +41,11 @@ class Installation(unittest.TestCase):
         files = {path.name for path in importlib.metadata.files("onnxruntime-ep-redfuser")}
         self.assertLessEqual({"libredfuser_ep.so", "onnx", "libprotobuf-dev", "LICENSE"}, files)
 
+    def test_the_systems_of_the_document(self):
+        wheel = importlib.metadata.distribution("onnxruntime-ep-redfuser").read_text("WHEEL")
+        tag = re.search(r"^Tag: .*-manylinux_(\d+)_(\d+)_x86_64$", wheel, re.MULTILINE)
+        self.assertIn(f"glibc {tag[1]}.{tag[2]} or newer", (ROOT / "docs/onnxruntime.md").read_text())
+
     def test_protobuf_is_not_shared_with_other_packages(self):
         names = [path.name for path in importlib.metadata.files("onnxruntime-ep-redfuser") if "protobuf" in path.name]
         self.assertEqual([name for name in names if ".so" in name and not name.startswith("libredfuser_ep_")], [])

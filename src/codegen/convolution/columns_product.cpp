@@ -1,10 +1,9 @@
 #include "codegen/convolution/columns_product.h"
 
-#include <cmath>
-
 #include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/integer_product/integer_kernel.h"
 #include "codegen/product/library_product.h"
+#include "select/overlap.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -180,7 +179,7 @@ double plain_time(const ConvolutionStep& c) {
   const double work = target.microseconds(results * depth / lanes * kTermCycles);
   const double bytes =
       (results + elements(c.view.shape(0))) * static_cast<double>(size_of(c.dtype()));
-  return select::kLaunchTime + std::hypot(work, bytes / (kMemoryShare * target.dram_rate));
+  return select::kLaunchTime + select::overlapped(work, bytes / (kMemoryShare * target.dram_rate));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "select/overlap.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -107,7 +108,8 @@ double convolution_time(const ConvolutionConfig& config, const ConvolutionCounts
       target.microseconds(elements / kFinished + (config.blocks > 1 ? kExchange + elements : 0));
   const double round = target.microseconds(kStart) + steps * stage + finish;
   const double work = std::ceil(turns / active) * round;
-  return select::kLaunchTime + std::hypot(work, counts.bytes / (kMemoryShare * target.dram_rate));
+  return select::kLaunchTime +
+         select::overlapped(work, counts.bytes / (kMemoryShare * target.dram_rate));
 }
 
 std::vector<Candidate> convolution_choices(const ConvolutionCounts& counts, const Target& target) {

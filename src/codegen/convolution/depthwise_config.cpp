@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "select/overlap.h"
+
 namespace redfuser::codegen {
 namespace {
 
@@ -86,7 +88,7 @@ std::vector<Candidate> depthwise_choices(const ConvolutionForm& form, const Know
         kLatency, std::min(each, resident) / kSchedulers * kInstructions * products / steps);
     const double work = target.microseconds(std::max(1.0, each / resident) * steps * row);
     const double time =
-        select::kLaunchTime + std::hypot(work, bytes / (kMemoryShare * target.dram_rate));
+        select::kLaunchTime + select::overlapped(work, bytes / (kMemoryShare * target.dram_rate));
     choices.push_back({{kDepthwiseFamily, config.parameters()}, time});
   }
   std::stable_sort(choices.begin(), choices.end(),

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "select/overlap.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -118,7 +119,7 @@ double integer_time(const IntegerForm& form, const IntegerConfig& config, const 
   const double result = static_cast<double>(size_of(form.epilogue->dtype));
   const double bytes = batch * (m * k + products * n * k + m * n * result);
   return select::kLaunchTime + kStart + (config.blocks > 1 ? kExchange : 0) +
-         std::hypot(work, bytes / (kMemoryShare * target.dram_rate));
+         select::overlapped(work, bytes / (kMemoryShare * target.dram_rate));
 }
 
 std::vector<Candidate> integer_choices(const IntegerForm& form, const IntegerSizes& sizes,

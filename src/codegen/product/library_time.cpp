@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "select/overlap.h"
+
 namespace redfuser::codegen {
 namespace {
 
@@ -96,7 +98,7 @@ double product_time(const ProductCall& call, const KnownSizes& sizes, const Targ
   const double memory = (batch * m * k + once * k * n) * bytes +
                         batch * m * n * static_cast<double>(size_of(call.result));
   return select::kLaunchTime + kStartTime +
-         std::hypot(TileTime(call, sizes, target).of(product), memory / target.dram_rate);
+         select::overlapped(TileTime(call, sizes, target).of(product), memory / target.dram_rate);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Configurations of a ranking and their times by estimate: what memory and the instructions take,
 // and what rows take that wait for their loads and sorts.
 #include "codegen/ranking/ranking_cost.h"
+#include "select/overlap.h"
 
 #include <algorithm>
 #include <cmath>
@@ -187,8 +188,8 @@ class Enumeration {
     const double waiting = row * std::ceil(blocks / at_once);
     const double issue =
         work * static_cast<double>(rows_ * segments) / (issue_rate() * target_.multiprocessors);
-    candidates_.emplace_back(
-        c, select::kLaunchTime + std::hypot(bytes / target_.dram_rate, std::max(waiting, issue)));
+    candidates_.emplace_back(c, select::kLaunchTime + select::overlapped(bytes / target_.dram_rate,
+                                                                         std::max(waiting, issue)));
   }
 
   const Target& target_;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "ir/polynomial.h"
+#include "select/overlap.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -165,8 +166,8 @@ double scan_time(const Target& target, const ScanFacts& facts, const ScanConfig&
   // What is in flight on busy multiprocessors draws what memory gives; fewer of them draw less.
   const double used = std::min(1.0, blocks / multiprocessors);
   const double share = !c.shared ? 1 : facts.columns ? kSharedColumns : kSharedLines;
-  const double time =
-      select::kLaunchTime + kStartTime + share * std::hypot(std::max(memory, busy) / used, waiting);
+  const double time = select::kLaunchTime + kStartTime +
+                      share * select::overlapped(std::max(memory, busy) / used, waiting);
   if (!c.shared) return time;
   const int64_t group = scan_group(facts, c);
   const double hops = kHopTime * static_cast<double>(up(tiles, group) - 1);

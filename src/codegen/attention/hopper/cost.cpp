@@ -3,12 +3,12 @@
 #include "codegen/attention/hopper/cost.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <queue>
 
 #include "codegen/attention/element_work.h"
 #include "codegen/attention/visited_tiles.h"
+#include "select/overlap.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -113,11 +113,11 @@ double hopper_time(const StepBuilder& builder, const AttentionSpec& form,
                        kElementsTime * kElementCost.of(element_work(form)) + strips);
   const double waits =
       time_of(visits, config.groups, config.queries == 2 ? kRowTime : kAloneRowTime,
-              std::hypot(work, kTileLatency), rows, others, machine.multiprocessors);
+              select::overlapped(work, kTileLatency), rows, others, machine.multiprocessors);
   const double bytes =
       static_cast<double>(others) *
       (static_cast<double>(rows + keys) * columns * static_cast<double>(size_of(form.key->dtype)));
-  return kStartTime + std::hypot(pace(machine) * waits, bytes / machine.dram_rate);
+  return kStartTime + select::overlapped(pace(machine) * waits, bytes / machine.dram_rate);
 }
 
 }  // namespace redfuser::codegen

@@ -5,6 +5,7 @@
 
 #include "codegen/attention/element_work.h"
 #include "codegen/attention/mma/mma_products.h"
+#include "select/overlap.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -57,7 +58,8 @@ double flash_mma_time(StepBuilder& builder, const AttentionSpec& form, const Fla
           (kTileTime +
            config.keys / kKeys * (kProductsTime * columns / kColumns + kElementsTime * element)) +
       (config.stages == 1 ? kLoadTime : 0);
-  const double block = pace(machine) * kBlockTime + tiles * std::hypot(latency, at_once * work);
+  const double block =
+      pace(machine) * kBlockTime + tiles * select::overlapped(latency, at_once * work);
   const double bytes = blocks * tiles * config.keys *
                        (products.key.columns * products.key.element +
                         products.value.columns * products.value.element);

@@ -5,6 +5,7 @@
 
 #include "codegen/attention/element_work.h"
 #include "codegen/attention/mma/mma_products.h"
+#include "select/overlap.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -57,7 +58,7 @@ double split_kv_time(StepBuilder& builder, const AttentionSpec& form, const Spli
   const double share = std::pow(config.warps, kWarpsPower) * std::pow(at_once, kBlocksPower);
   const double key_bytes = static_cast<double>(size_of(form.key->dtype)) * depth +
                            static_cast<double>(size_of(form.value->dtype)) * column;
-  const double step = pace(machine) * std::hypot(work * share, kStepTime) +
+  const double step = pace(machine) * select::overlapped(work * share, kStepTime) +
                       (config.boxed ? key_bytes * config.step() * at_once / kTmaRate : 0);
   const double turns = std::ceil(static_cast<double>(blocks) / static_cast<double>(slots));
   const double waiting = (kBlockTime + steps * step) * std::pow(turns, kTurnsPower);
