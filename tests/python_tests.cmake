@@ -110,7 +110,7 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
              COMMAND ${PROJECT_SOURCE_DIR}/tools/serve.sh
                      ${CMAKE_CURRENT_LIST_DIR}/python/serve_test.py ${PROJECT_SOURCE_DIR}/models)
     set_tests_properties(python.serve PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77 PROCESSORS 2
-                         DEPENDS package.wheel ENVIRONMENT REDFUSER_BUILD=${PROJECT_BINARY_DIR})
+                         DEPENDS package.wheel RESOURCE_LOCK build ENVIRONMENT REDFUSER_BUILD=${PROJECT_BINARY_DIR})
   endif()
   set_tests_properties(python.rewrites PROPERTIES PROCESSORS 2)
   set_tests_properties(python.export python.contrib_operators python.ml_operators python.models

@@ -13,12 +13,6 @@ set -euo pipefail
 work=$build/provider
 onnxruntime_versions=(1.23.2 1.31.1)
 
-build_library() {
-  # A build that is there keeps its options.
-  [ -f "$build/build.ninja" ] || "$root/tools/build.sh" --target redfuser_ep
-  cmake --build "$build" --target redfuser_ep
-}
-
 # The library with protobuf under a name of its own: other packages in the process, such as RedFuser's,
 # may carry the same protobuf, which takes the messages of ONNX once.
 separate_protobuf() {
@@ -49,9 +43,9 @@ test_wheel() {  # ONNXRUNTIME_VERSION TEST_FILE...
 }
 
 [ -x "$python" ] || { echo "run tools/setup.sh first" >&2; exit 1; }
-mkdir -p "$work"
+hold_folder "$work"
 prepare_build_tools
-build_library
+build_targets redfuser_ep
 separate_protobuf
 LD_LIBRARY_PATH=$work/libraries build_repaired_wheel "$root/python/ep" "$work" \
   --config-settings=build-dir="$work/package" \

@@ -13,24 +13,12 @@ serve_venv=$cache/serve-venv
 serve_packages=("ray[data,serve]==2.60.0" "tritonclient[grpc,http]==2.73.0" "onnx==$onnx_version" numpy==2.4.6
                 "${pins[@]: -1}")
 
-prepare_serve_packages() {
-  local stamp=$serve_venv/redfuser.stamp wanted="${serve_packages[*]}"
-  mkdir -p "$cache"
-  # Another clone may be preparing the same packages.
-  exec 9>"$cache/serve-lock"
-  flock 9
-  if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
-    rm -rf "$serve_venv"
-    /usr/bin/python3 -m venv "$serve_venv"
-    install "$serve_venv/bin/pip" install "${serve_packages[@]}"
-    echo "$wanted" >"$stamp"
-  fi
-  flock --unlock 9
-}
-
 # The wheel in a folder of its own, so that clones share the packages.
 install_wheel() {
   local site=$build/python/serve wheel
+  mkdir -p "$build/python"
+  exec 8>"$build/python/serve-lock"
+  flock 8
   wheel=$(ls "$build"/python/dist/*.whl 2>/dev/null) || true
   if [ -z "$wheel" ] || [ -n "$(find "$root/python" "$root/src" "$root/include" -newer "$wheel" -type f)" ]; then
     "$root/tools/wheel.sh" --no-tests >&2
@@ -41,10 +29,11 @@ install_wheel() {
     "$serve_venv/bin/pip" install --quiet --disable-pip-version-check --no-index --no-deps --target "$site" "$wheel"
     touch "$site"
   fi
+  exec 8>&-
   export PYTHONPATH=$site PATH=$site/bin:$serve_venv/bin:$PATH
 }
 
 [ -x "$python" ] || { echo "run tools/setup.sh first" >&2; exit 1; }
-prepare_serve_packages
+prepare_environment "$serve_venv" "$cache/serve-lock" "${serve_packages[@]}"
 install_wheel
 exec "$serve_venv/bin/python" -B "$@"

@@ -11,13 +11,11 @@ set -euo pipefail
 . "$(dirname "$0")/wheel_tools.sh"
 
 work=$build/python
-test_packages=("onnx==$onnx_version" numpy==2.4.6 "${pins[@]: -1}")
+test_packages=("onnx==$onnx_version" numpy==2.4.6 mypy==2.4.1 "${pins[@]: -1}")
 
 # The library and the programs of the build, as the package finds them.
 install_library() {
-  # A build that is there keeps its options.
-  [ -f "$build/build.ninja" ] || "$root/tools/build.sh" --target redfuser_wheel_programs
-  cmake --build "$build" --target redfuser_wheel_programs redfuser-run redfuser-opt
+  build_targets redfuser_wheel_programs redfuser-run redfuser-opt
   cmake --install "$build" --prefix "$work/prefix" >/dev/null
 }
 
@@ -47,7 +45,7 @@ test_wheel() {
 }
 
 [ -x "$python" ] || { echo "run tools/setup.sh first" >&2; exit 1; }
-mkdir -p "$work"
+hold_folder "$work"
 prepare_build_tools
 install_library
 build_wheel

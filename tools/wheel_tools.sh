@@ -13,19 +13,44 @@ install() {  # PIP_ARGUMENT...
   exit 77
 }
 
-prepare_build_tools() {
-  local stamp=$wheel_venv/redfuser.stamp wanted="${build_packages[*]}"
+# An environment of the cache with these packages. It is held until this script ends, since another
+# clone may want others there.
+prepare_environment() {  # FOLDER LOCK PACKAGE...
+  local folder=$1 stamp=$1/redfuser.stamp wanted="${*:3}"
   mkdir -p "$cache"
-  # Another clone may be preparing the same tools.
-  exec 9>"$cache/wheel-lock"
-  flock 9
-  if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
-    rm -rf "$wheel_venv"
-    /usr/bin/python3 -m venv "$wheel_venv"
-    install "$wheel_venv/bin/pip" install "${build_packages[@]}"
+  exec 9>"$2"
+  until flock --shared 9 && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; do
+    flock 9
+    [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ] || continue
+    rm -rf "$folder"
+    /usr/bin/python3 -m venv "$folder"
+    install "$folder/bin/pip" install "${@:3}"
     echo "$wanted" >"$stamp"
+  done
+}
+
+prepare_build_tools() {
+  prepare_environment "$wheel_venv" "$cache/wheel-lock" "${build_packages[@]}"
+}
+
+# The folder is this script's until it ends: another run would remove what the tests use.
+hold_folder() {  # FOLDER
+  mkdir -p "$1"
+  exec 8>"$1/lock"
+  flock 8
+}
+
+# Builds targets in $build, where a build that is there keeps its options. Two scripts never build at
+# once there.
+build_targets() {  # TARGET...
+  exec 7>"$build/lock"
+  flock 7
+  if [ -f "$build/build.ninja" ]; then
+    cmake --build "$build" --target "$@"
+  else
+    "$root/tools/build.sh" $(printf -- '--target %s ' "$@")
   fi
-  flock --unlock 9
+  exec 7>&-
 }
 
 # Builds the package of a folder and leaves its wheel alone in WORK/dist.

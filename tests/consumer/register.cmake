@@ -6,5 +6,5 @@ if(NOT REDFUSER_SANITIZE)
                    -DMODEL=${PROJECT_SOURCE_DIR}/models/bert.ts.eager/model.onnx
                    -DGENERATOR=${CMAKE_GENERATOR} -DCXX=${CMAKE_CXX_COMPILER}
                    -P ${CMAKE_CURRENT_LIST_DIR}/test.cmake)
-  set_tests_properties(consumer PROPERTIES TIMEOUT 600)
+  set_tests_properties(consumer PROPERTIES TIMEOUT 600 RESOURCE_LOCK build)
 endif()

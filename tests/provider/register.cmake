@@ -24,6 +24,7 @@ if(TARGET redfuser_ep AND NOT REDFUSER_SANITIZE)
                    ${CMAKE_CURRENT_LIST_DIR}/operators_test.py
                    ${CMAKE_CURRENT_LIST_DIR}/session_test.py)
   set_tests_properties(provider.wheel PROPERTIES TIMEOUT 900 SKIP_RETURN_CODE 77 PROCESSORS 2
+                       RESOURCE_LOCK build
                        ENVIRONMENT
                        "REDFUSER_BUILD=${PROJECT_BINARY_DIR};REDFUSER_FAKE_CUDA=${CMAKE_CURRENT_BINARY_DIR}/fake_cuda")
 endif()
