@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "redfuser/io.h"
+#include "redfuser/trace.h"
 #include "time_view.h"
 #include "tool.h"
 
@@ -126,7 +127,7 @@ void run_generation(const Model& model, const Program& program, const RunOptions
     if (result.profile.empty()) {
       tell("--profile: every sequence ended before the token that is timed\n");
     } else {
-      write_output(options.profile, chrome_trace(result.profile));
+      write_output(options.profile, chrome_trace(result.profile, "redfuser-run"));
     }
   }
   if (options.json != "-") words.say(text_of(options, session.device(), prompt, result));

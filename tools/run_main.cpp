@@ -6,6 +6,7 @@
 #include "redfuser/device.h"
 #include "redfuser/io.h"
 #include "redfuser/memory_limit.h"
+#include "redfuser/trace.h"
 #include "resource_limits.h"
 #include "run_generate.h"
 #include "run_inputs.h"
@@ -123,7 +124,7 @@ int run(int argc, char** argv) {
     write_outputs(model, options.outputs, result.measurement.outputs);
   }
   if (!options.profile.empty()) {
-    write_output(options.profile, chrome_trace(result.measurement.profile));
+    write_output(options.profile, chrome_trace(result.measurement.profile, "redfuser-run"));
   }
   if (!options.report.empty()) {
     write_output(options.report,

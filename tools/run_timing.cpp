@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "redfuser/device.h"
+#include "redfuser/trace.h"
 #include "tool.h"
 
 namespace redfuser::tools {
@@ -96,11 +97,7 @@ void add(const std::optional<RunTiming>& timing, Measurement& result) {
 }
 
 void keep_profile(const Session& session, double begin_us, Measurement& result) {
-  result.profile.push_back(session.step_times());
-  for (StepTime& step : result.profile.back()) {
-    step.start_us += begin_us;
-    for (KernelTime& kernel : step.kernels) kernel.start_us += begin_us;
-  }
+  result.profile.push_back(since_origin(session.step_times(), begin_us));
 }
 
 }  // namespace
@@ -147,43 +144,6 @@ Measurement measure(Session& session, const NamedTensors& inputs, const RunOptio
   session.profile(false);
   result.peak_process_bytes = peak_resident_bytes();
   return result;
-}
-
-std::string chrome_trace(const std::vector<std::vector<StepTime>>& profile) {
-  constexpr int kSteps = 1, kKernels = 2;
-  Json events = Json::array();
-  const auto name_thread = [&](const char* what, int thread, const char* name) {
-    events.push_back(
-        {{"name", what}, {"ph", "M"}, {"pid", 1}, {"tid", thread}, {"args", {{"name", name}}}});
-  };
-  name_thread("process_name", kSteps, "redfuser-run");
-  name_thread("thread_name", kSteps, "steps");
-  name_thread("thread_name", kKernels, "kernels");
-  const auto add_span = [&](const std::string& name, const std::string& kind, int thread,
-                            double start_us, double duration_us, Json args) {
-    events.push_back({{"name", name},
-                      {"cat", kind},
-                      {"ph", "X"},
-                      {"ts", start_us},
-                      {"dur", duration_us},
-                      {"pid", 1},
-                      {"tid", thread},
-                      {"args", std::move(args)}});
-  };
-  for (const std::vector<StepTime>& run : profile) {
-    for (const StepTime& step : run) {
-      Json args = {{"kind", step.kind}};
-      if (step.bytes > 0) args["bytes"] = step.bytes;
-      for (const KernelTime& kernel : step.kernels) args["kernels"].push_back(kernel.name);
-      add_span(step.label, step.kind, kSteps, step.start_us, step.duration_us, std::move(args));
-      for (const KernelTime& kernel : step.kernels) {
-        add_span(kernel.name, step.kind, kKernels, kernel.start_us, kernel.duration_us,
-                 {{"step", step.label}});
-      }
-    }
-  }
-  const Json root = {{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}};
-  return root.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace redfuser::tools

@@ -31,7 +31,4 @@ inline constexpr int kMostProfiles = 20;
 Measurement measure(Session& session, const NamedTensors& inputs, const RunOptions& options,
                     std::function<void(int)> on_step);
 
-// The profile as JSON that chrome://tracing and ui.perfetto.dev open.
-std::string chrome_trace(const std::vector<std::vector<StepTime>>& profile);
-
 }  // namespace redfuser::tools

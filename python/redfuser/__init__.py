@@ -17,8 +17,10 @@ from . import _core
 from ._core import VERSION as __version__
 from ._core import Error, InternalError, Model, Tensor, UserError, ValueInfo
 from .generator import Generation, Generator
-from .inference import (ExecutionMode, GraphOptimizationLevel, InferenceSession, NodeArg, RunOptions, SessionOptions,
-                        get_available_providers, get_device, set_default_logger_severity)
+from .inference import InferenceSession, NodeArg, get_all_providers, get_available_providers, get_device
+from .ort_options import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel, ModelMetadata, RunOptions, SessionOptions,
+                          disable_telemetry_events, enable_telemetry_events, preload_dlls, set_default_logger_severity,
+                          set_default_logger_verbosity)
 from .ort_values import IOBinding, OrtValue
 from .programs import Program, compile, load, optimize
 from .sessions import Session
@@ -29,7 +31,14 @@ for _error in (Error, UserError, InternalError):
 # NVIDIA's wheels of this environment, where there are any.
 _core.search_cuda_libraries(str(pathlib.Path(__file__).resolve().parent.parent))
 
-__all__ = ["Error", "ExecutionMode", "Generation", "Generator", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "InternalError", "Model", "NodeArg",
-           "OrtValue", "Program", "RunOptions", "Session", "SessionOptions", "Tensor", "UserError", "ValueInfo",
-           "__version__", "as_tensor", "compile", "get_available_providers", "get_device", "load", "optimize",
-           "set_default_logger_severity"]
+__all__ = ["Error", "ExecutionMode", "ExecutionOrder", "Generation", "Generator", "GraphOptimizationLevel", "IOBinding",
+           "InferenceSession", "InternalError", "Model", "ModelMetadata", "NodeArg", "OrtValue", "Program", "RunOptions",
+           "Session", "SessionOptions", "Tensor", "UserError", "ValueInfo", "__version__", "as_tensor", "compile",
+           "disable_telemetry_events", "enable_telemetry_events", "get_all_providers", "get_available_providers",
+           "get_device", "get_version_string", "load", "optimize", "preload_dlls", "set_default_logger_severity",
+           "set_default_logger_verbosity"]
+
+
+def get_version_string() -> str:
+    """RedFuser's version."""
+    return __version__

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import enum
+import datetime
+import pathlib
+import threading
+import time
 import typing
 
 from . import providers as _providers
-from ._core import UserError, ValueInfo
+from ._core import RunControl, UserError, ValueInfo, save_optimized
+from .ort_options import GraphOptimizationLevel, ModelMetadata, RunOptions, SessionOptions
 from .ort_values import IOBinding, OrtValue
 from .programs import compile
 from .sessions import Session
@@ -15,6 +19,9 @@ from .tensors import to_numpy, type_name
 
 def get_available_providers() -> list[str]:
     return [_providers.CUDA, _providers.CPU]
+
+
+get_all_providers = get_available_providers
 
 
 def get_device() -> str:
@@ -28,42 +35,6 @@ def get_device() -> str:
     except UserError:
         return "CPU"
     return "GPU"
-
-
-class GraphOptimizationLevel(enum.IntEnum):
-    """ORT_DISABLE_ALL runs every operator on its own; all others fuse."""
-
-    ORT_DISABLE_ALL = 0
-    ORT_ENABLE_BASIC = 1
-    ORT_ENABLE_EXTENDED = 2
-    ORT_ENABLE_LAYOUT = 3
-    ORT_ENABLE_ALL = 99
-
-
-class ExecutionMode(enum.IntEnum):
-    """Without effect: steps run in order, each on all threads."""
-
-    ORT_SEQUENTIAL = 0
-    ORT_PARALLEL = 1
-
-
-def set_default_logger_severity(severity: int) -> None:
-    """Without effect: RedFuser writes no log."""
-
-
-class SessionOptions:
-    """Of ONNX Runtime's: those with an effect here; the others may be set and have none."""
-
-    def __init__(self) -> None:
-        self.intra_op_num_threads = 0
-        self.graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_ALL
-
-    def add_session_config_entry(self, key: str, value: str) -> None:
-        """Without effect."""
-
-
-class RunOptions:
-    """For scripts that make one; without effect."""
 
 
 class NodeArg:
@@ -80,6 +51,10 @@ class NodeArg:
         return f"NodeArg(name='{self.name}', type='{self.type}', shape={self.shape})"
 
 
+def _control(options: RunOptions | None) -> RunControl | None:
+    return options._control if options is not None else None
+
+
 class InferenceSession:
     """Loads, compiles and runs a model, given as a path, bytes or a ModelProto.
 
@@ -93,16 +68,28 @@ class InferenceSession:
                  provider_options: typing.Sequence[typing.Mapping[str, typing.Any]] | None = None,
                  **unused: typing.Any) -> None:
         for name in unused:
-            if name != "disabled_optimizers":
-                raise UserError(f'InferenceSession has no argument "{name}"')
-        settings = sess_options or SessionOptions()
-        device, options, self._providers = _providers.parse(providers, provider_options)
-        fuse = settings.graph_optimization_level != GraphOptimizationLevel.ORT_DISABLE_ALL
-        self._options = options
-        self._settings = settings
-        self.session = Session(compile(path_or_bytes, fuse=fuse), device=device,
-                               threads=settings.intra_op_num_threads, **options)
-        self._output_names = [info.name for info in self.session.outputs]
+            if name not in WITHOUT_EFFECT:
+                raise UserError(f'InferenceSession has no argument "{name}"{_providers.did_you_mean(name, ARGUMENTS)}')
+        self._settings = sess_options or SessionOptions()
+        fuse = self._settings.graph_optimization_level != GraphOptimizationLevel.ORT_DISABLE_ALL
+        device = _providers.parse(providers, provider_options)
+        self._program = compile(path_or_bytes, fuse=fuse)
+        if self._settings.optimized_model_filepath:
+            save_optimized(self._program.model, self._program._core, self._settings.optimized_model_filepath)
+        self._output_names = [info.name for info in self._program.outputs]
+        self._open(*device)
+
+    def _open(self, device: str, options: dict[str, typing.Any], names: list[str]) -> None:
+        self.session = Session(self._program, device=device, threads=self._settings.intra_op_num_threads, **options)
+        self._options, self._providers = options, names
+        self._profiled_since = time.monotonic_ns()
+        if self._settings.enable_profiling:
+            self.session._core.start_profile()
+
+    def set_providers(self, providers: typing.Sequence[typing.Any] | None = None,
+                      provider_options: typing.Sequence[typing.Mapping[str, typing.Any]] | None = None) -> None:
+        """Later runs are on a new session with these. Bindings of the one before stay with that."""
+        self._open(*_providers.parse(providers, provider_options))
 
     def get_inputs(self) -> list[NodeArg]:
         return [NodeArg(info) for info in self.session.inputs]
@@ -114,6 +101,9 @@ class InferenceSession:
     def get_outputs(self) -> list[NodeArg]:
         return [NodeArg(info) for info in self.session.outputs]
 
+    def get_modelmeta(self) -> ModelMetadata:
+        return ModelMetadata.of(self._program.model.description)
+
     def get_providers(self) -> list[str]:
         return [_providers.CUDA, _providers.CPU] if self.session.on_gpu else [_providers.CPU]
 
@@ -123,25 +113,59 @@ class InferenceSession:
     def get_session_options(self) -> SessionOptions:
         return self._settings
 
+    def enable_fallback(self) -> None:
+        """Without effect: a session has the device that it was made for."""
+
+    def disable_fallback(self) -> None:
+        """Without effect, likewise."""
+
+    def get_profiling_start_time_ns(self) -> int:
+        return self._profiled_since
+
+    def end_profiling(self) -> str:
+        """Writes the times of the steps of all runs on host memory, which SessionOptions.enable_profiling keeps, and
+        returns the file's name. chrome://tracing opens it."""
+        text = self.session._core.end_profile()
+        now = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S-%f")
+        path = pathlib.Path(f"{self._settings.profile_file_prefix}_{now}.json")
+        path.write_text(text)
+        return str(path)
+
     def run(self, output_names: typing.Sequence[str] | None, input_feed: typing.Mapping[str, typing.Any],
             run_options: RunOptions | None = None) -> list[typing.Any]:
         """The outputs of these names (None: all, in the model's order) as NumPy arrays; sequences as lists."""
         names = self._names(output_names)
-        outputs = self.session.run(input_feed)
+        outputs = self.session._run(input_feed, control=_control(run_options))
         return [to_numpy(self.session._core.to_host(outputs[name])) for name in names]
+
+    def run_async(self, output_names: typing.Sequence[str] | None, input_feed: typing.Mapping[str, typing.Any],
+                  callback: typing.Callable[[list[typing.Any], typing.Any, str], typing.Any], user_data: typing.Any,
+                  run_options: RunOptions | None = None) -> None:
+        """As run, in a thread of its own, which calls callback(outputs, user_data, error): the outputs, or an error
+        that is not empty."""
+        def work() -> None:
+            found, problem = [], ""
+            try:
+                found = self.run(output_names, input_feed, run_options)
+            except Exception as error:
+                problem = str(error) or type(error).__name__
+            callback(found, user_data, problem)
+
+        threading.Thread(target=work, name="redfuser.run_async").start()
 
     def run_with_ort_values(self, output_names: typing.Sequence[str] | None,
                             input_dict_ort_values: typing.Mapping[str, OrtValue],
                             run_options: RunOptions | None = None) -> list[OrtValue]:
         names = self._names(output_names)
-        outputs = self.session.run({name: value._on(self.session) for name, value in input_dict_ort_values.items()})
+        inputs = {name: value._on(self.session) for name, value in input_dict_ort_values.items()}
+        outputs = self.session._run(inputs, control=_control(run_options))
         return [OrtValue(outputs[name]) for name in names]
 
     def io_binding(self) -> IOBinding:
-        return IOBinding(self.session)
+        return IOBinding(self)
 
     def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
-        iobinding._run()
+        iobinding._run(_control(run_options))
 
     def _names(self, wanted: typing.Sequence[str] | None) -> list[str]:
         for name in wanted or []:
@@ -149,3 +173,8 @@ class InferenceSession:
                 close = _providers.did_you_mean(name, self._output_names)
                 raise UserError(f'the model has no output "{name}"{close}')
         return list(wanted) if wanted else self._output_names
+
+
+# Arguments of ONNX Runtime's that change nothing here.
+WITHOUT_EFFECT = ["disabled_optimizers", "enable_fallback", "read_config_from_model"]
+ARGUMENTS = ["path_or_bytes", "sess_options", "providers", "provider_options", *WITHOUT_EFFECT]

@@ -6,17 +6,19 @@ import typing
 
 import numpy as np
 
+from . import _core
 from ._core import Tensor, UserError
 from .sessions import Session
-from .tensors import as_tensor, numpy_dtype, to_numpy, type_name
+from .tensors import as_tensor, element_type_of, numpy_dtype, to_numpy, type_name
+
+if typing.TYPE_CHECKING:
+    from .inference import InferenceSession
 
 
 def element_name(element_type: typing.Any) -> str:
     """The element type of a NumPy dtype or type, or of a number of onnx.TensorProto.DataType."""
     if isinstance(element_type, int):
-        import onnx
-
-        element_type = onnx.helper.tensor_dtype_to_np_dtype(element_type)
+        return element_type_of(element_type)
     return as_tensor(np.empty(0, element_type)).dtype
 
 
@@ -33,6 +35,16 @@ class OrtValue:
         if device_type not in ("cpu", "cuda") or device_id != 0:
             raise UserError(f"tensors lie on cpu or on cuda 0, not on {device_type} {device_id}")
         return OrtValue(as_tensor(np.array(numpy_obj)), device_type)
+
+    @staticmethod
+    def ortvalue_from_numpy_with_onnx_type(data: np.ndarray, onnx_element_type: int) -> OrtValue:
+        """The array's memory, in place, as elements of another type of as many bytes."""
+        dtype = element_type_of(onnx_element_type)
+        values = np.ascontiguousarray(data)
+        if numpy_dtype(dtype).itemsize != values.itemsize:
+            raise UserError(f"elements of {dtype} have another size than those of {values.dtype}")
+        address, read_only = values.__array_interface__["data"]
+        return OrtValue(Tensor.from_memory(address, dtype, values.shape, values, read_only))
 
     @staticmethod
     def ortvalue_from_shape_and_type(shape: typing.Sequence[int], element_type: typing.Any,
@@ -59,6 +71,10 @@ class OrtValue:
     def element_type_name(self) -> str:
         return self._tensor.dtype
 
+    def element_type(self) -> int:
+        """The number in onnx.TensorProto.DataType."""
+        return _core.onnx_type(self._tensor.dtype)
+
     def data_type(self) -> str:
         return type_name(self._tensor.dtype)
 
@@ -70,6 +86,15 @@ class OrtValue:
 
     def is_tensor(self) -> bool:
         return self._tensor.dtype not in ("sequence", "optional")
+
+    def is_tensor_sequence(self) -> bool:
+        return self._tensor.dtype == "sequence"
+
+    def is_sparse_tensor(self) -> bool:
+        return False
+
+    def tensor_size_in_bytes(self) -> int:
+        return self._tensor.nbytes
 
     def has_value(self) -> bool:
         return self._tensor.dtype != "optional" or bool(self._tensor.elements())
@@ -90,8 +115,8 @@ class OrtValue:
 class IOBinding:
     """Inputs and outputs of the next runs, on the host or the GPU."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, session: InferenceSession) -> None:
+        self._session: Session = session.session
         self._inputs: dict[str, Tensor] = {}
         self._targets: dict[str, Tensor | str] = {}  # memory, or the device of a new output
         self._outputs: dict[str, Tensor] = {}
@@ -144,7 +169,7 @@ class IOBinding:
             raise UserError(f'"{name}": tensors lie on cpu or cuda, not on {device_type}')
         return make(pointer, element_name(element_type), list(shape), None)
 
-    def _run(self) -> None:
+    def _run(self, control: _core.RunControl | None = None) -> None:
         into = {name: target for name, target in self._targets.items() if isinstance(target, Tensor)}
         on_gpu = [name for name, target in self._targets.items() if target == "cuda"]
         if on_gpu and not self._session.on_gpu:
@@ -153,7 +178,7 @@ class IOBinding:
         if on_gpu and inputs and all(tensor.device == "cpu" for tensor in inputs.values()):
             name = next(iter(inputs))
             inputs[name] = self._session.to_device(inputs[name])
-        outputs = self._session.run(inputs, into=into)
+        outputs = self._session._run(inputs, into, control=control)
         for name, target in self._targets.items():
             if target == "cpu":
                 outputs[name] = self._session.to_host(outputs[name])

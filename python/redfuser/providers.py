@@ -86,7 +86,7 @@ def parse(providers: typing.Sequence[typing.Any] | None,
     for entry, more in zip(providers, given):
         name, own = (entry, {}) if isinstance(entry, str) else entry
         if name in FOREIGN:
-            warnings.warn(f"redfuser has no {name}; the next provider is taken", stacklevel=4)
+            warnings.warn(f"redfuser has no {name}; the next provider is taken", stacklevel=3)
             continue
         if name not in DEVICES:
             raise UserError(f'there is no provider "{name}"{did_you_mean(name, [*DEVICES, *FOREIGN])}')

@@ -77,7 +77,11 @@ class Session:
         the caller (a handle, or a stream of torch or CuPy) it is enqueued there, and consumers of the outputs wait
         by DLPack.
         """
-        given = {**(inputs or {}), **tensors}
+        return self._run({**(inputs or {}), **tensors}, into, stream)
+
+    def _run(self, given: typing.Mapping[str, typing.Any], into: typing.Mapping[str, typing.Any] | None = None,
+             stream: typing.Any = None, control: _core.RunControl | None = None) -> dict[str, Tensor]:
+        """As run; `control` ends it."""
         handle = stream_handle(stream)
         if handle and not self.on_gpu:
             raise UserError(f"a CUDA stream was given, but the session runs on {self.device}")
@@ -89,8 +93,8 @@ class Session:
             if not self.on_gpu:
                 name = next(n for n, t in {**values, **targets}.items() if t.device == "cuda")
                 raise UserError(f'"{name}" lies on the GPU, but the session runs on {self.device}')
-            return _core.enqueue(self._core, self.program.model, values, targets, handle)
-        outputs = self._core.run(values)
+            return _core.enqueue(self._core, self.program.model, values, targets, handle, control)
+        outputs = self._core.run(values, control)
         for name, target in targets.items():
             if name not in outputs:
                 raise UserError(f'the model has no output "{name}"')

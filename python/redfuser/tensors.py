@@ -7,7 +7,7 @@ import typing
 
 import numpy as np
 
-from ._core import Tensor, UserError
+from ._core import Tensor, UserError, onnx_type
 
 # Types that NumPy has not, as the package ml_dtypes names them; in memory each element has bytes of its own.
 EXTENSION_TYPES = {
@@ -55,12 +55,34 @@ def element_type(dtype: np.dtype) -> str:
     raise UserError(f"tensors have no elements of NumPy's dtype {dtype}")
 
 
+@functools.cache
+def _by_onnx_type() -> dict[int, str]:
+    plain = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
+             "float64", "string")
+    return {onnx_type(name): name for name in (*plain, *EXTENSION_TYPES)}
+
+
+def element_type_of(number: int) -> str:
+    """The element type of a number in onnx.TensorProto.DataType. UserError for others."""
+    if number not in _by_onnx_type():
+        raise UserError(f"tensors have no elements of ONNX's type {number}")
+    return _by_onnx_type()[number]
+
+
+def text_of(value: typing.Any) -> str:
+    """Of an element of an array of strings or objects. UserError for what is neither a text nor a number."""
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, (str, int, float, np.generic)):
+        return str(value)
+    raise UserError(f"a tensor of strings has no elements of type {type(value).__name__}")
+
+
 def from_numpy(array: np.ndarray) -> Tensor:
     """In place where the array is row-major, aligned and native; else a copy. Strings and signed types below 8
     bits are copied."""
     if array.dtype.kind in "OUS":
-        texts = [text.decode() if isinstance(text, bytes) else str(text) for text in array.ravel()]
-        return Tensor.strings(list(array.shape), texts)
+        return Tensor.strings(list(array.shape), [text_of(value) for value in array.ravel()])
     dtype = element_type(array.dtype)
     if dtype in SIGN_EXTENDED:
         array = array.astype(np.int8)
@@ -104,11 +126,16 @@ def as_tensor(value: typing.Any, dtype: str | None = None, stream: int | None = 
     if hasattr(value, "__dlpack__") and not isinstance(value, np.generic):
         try:
             return from_dlpack(value, stream)
-        except Exception:
+        except Exception as reason:
             # Host memory in another order, or of a type that the library does not export.
             if not is_on_host(value) or not hasattr(value, "__array__"):
                 raise
-            return from_numpy(np.asarray(value))
+            try:
+                return from_numpy(np.asarray(value))
+            except Exception:
+                raise reason from None
+    if type(value).__name__ == "PyCapsule":
+        return Tensor.from_capsule(value)
     if value is None:
         raise UserError("None is not a tensor")
     wanted = None

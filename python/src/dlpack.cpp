@@ -106,10 +106,16 @@ void bind_dlpack(nb::class_<Value>& value) {
                   "Takes a DLPack capsule over. UserError for one that was taken before.")
       .def("__dlpack__", to_capsule, nb::kw_only(), nb::arg("stream") = nb::none(),
            nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
-           nb::arg("copy") = nb::none())
-      .def("__dlpack_device__", [](const Value& v) {
-        return nb::make_tuple(static_cast<int>(v.on_host() ? dlpack::kCpu : dlpack::kCuda), 0);
-      });
+           nb::arg("copy") = nb::none(),
+           nb::sig("def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, "
+                   "int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | "
+                   "None = None) -> typing.Any"))
+      .def(
+          "__dlpack_device__",
+          [](const Value& v) {
+            return nb::make_tuple(static_cast<int>(v.on_host() ? dlpack::kCpu : dlpack::kCuda), 0);
+          },
+          nb::sig("def __dlpack_device__(self) -> tuple[int, int]"));
 }
 
 }  // namespace redfuser::python

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "redfuser/description.h"
 #include "redfuser/export.h"
 #include "redfuser/libraries.h"
 #include "redfuser/report.h"
@@ -56,6 +57,10 @@ nb::bytes optimized(const Model& model, const Program& program, const std::strin
   return nb::bytes(bytes.data(), bytes.size());
 }
 
+void save_optimized(const Model& model, const Program& program, const std::string& path) {
+  save(model, &program, {}, path);
+}
+
 std::string explained(const Program& program, const std::string& target) {
   if (target.empty()) return program.explain();
   return program.explain(program.step_facts(target), target);
@@ -77,6 +82,15 @@ void bind_models(nb::module_& module) {
       .def_ro("classes", &ValueInfo::classes,
               "Of an output that the file declares as maps by class: the classes of its columns.")
       .def_prop_ro("shape", shape_of, nb::sig("def shape(self) -> list[int | str] | None"));
+  nb::class_<ModelDescription>(module, "ModelDescription", "What a file says of itself.")
+      .def_ro("producer_name", &ModelDescription::producer_name)
+      .def_ro("producer_version", &ModelDescription::producer_version)
+      .def_ro("domain", &ModelDescription::domain)
+      .def_ro("doc_string", &ModelDescription::doc_string)
+      .def_ro("graph_name", &ModelDescription::graph_name)
+      .def_ro("graph_doc_string", &ModelDescription::graph_doc_string)
+      .def_ro("model_version", &ModelDescription::model_version)
+      .def_ro("metadata", &ModelDescription::metadata);
   nb::class_<Model>(module, "Model", "An ONNX file as it was read. Immutable.")
       .def_static("load", &Model::load, nb::arg("path"), Released())
       .def_static("from_bytes", model_of_bytes, nb::arg("data"), nb::arg("name") = "model")
@@ -88,7 +102,8 @@ void bind_models(nb::module_& module) {
                    "Inputs of the file that have an initializer and that a run may give.")
       .def("with_inputs", &Model::with_inputs, nb::arg("names"), Released(),
            "The model with these of `overridable` among its inputs, which a run must give.")
-      .def_prop_ro("operator_counts", &Model::operator_counts);
+      .def_prop_ro("operator_counts", &Model::operator_counts)
+      .def_prop_ro("description", [](const Model& model) { return describe(model); });
   nb::class_<Program>(module, "Program", "A compiled model. Immutable; threads may share it.")
       .def("explain_json", explained, nb::arg("target") = "", Released())
       .def("text", &Program::text, "The plan, one step per line.")
@@ -101,6 +116,8 @@ void bind_models(nb::module_& module) {
              nb::arg("certify") = true, Released());
   module.def("optimized", optimized, nb::arg("model"), nb::arg("program"), nb::arg("emit"),
              "The bytes of the optimised ONNX file.");
+  module.def("save_optimized", save_optimized, nb::arg("model"), nb::arg("program"),
+             nb::arg("path"), Released(), "Writes the optimised ONNX file.");
   module.def("search_cuda_libraries", search_cuda_libraries, nb::arg("entry"));
 }
 

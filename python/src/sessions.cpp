@@ -41,7 +41,9 @@ std::shared_ptr<SharedSession> make_session(const Program& program, const std::s
   return std::make_shared<SharedSession>(program, options);
 }
 
-Values run(SharedSession& shared, const Values& inputs) {
+// `control`, which may be null, ends the run.
+Values run(SharedSession& shared, const Values& inputs,
+           const std::shared_ptr<RunControl>& control) {
   NamedTensors tensors;
   for (const auto& [name, value] : inputs) {
     if (!value.on_host()) {
@@ -53,8 +55,10 @@ Values run(SharedSession& shared, const Values& inputs) {
   {
     const nb::gil_scoped_release release;
     const Turn turn(shared);
-    shared.session.on_progress(Interrupts());
+    shared.session.on_progress(Interrupts(control));
+    const double begin_us = shared.profile ? shared.profile->elapsed_us() : 0;
     outputs = shared.session.run(tensors);
+    if (shared.profile) shared.profile->add(shared.session.step_times(), begin_us);
   }
   Values values;
   for (auto& [name, tensor] : outputs) values[name].host = std::move(tensor);
@@ -75,7 +79,8 @@ void allocate_outputs(SharedSession& shared, const std::vector<ValueInfo>& infos
 
 // Runs on `stream` (0: the session's own, and then waits for it).
 Values enqueue(const std::shared_ptr<SharedSession>& shared, const Model& model,
-               const Values& inputs, const Values& outputs, uintptr_t stream) {
+               const Values& inputs, const Values& outputs, uintptr_t stream,
+               const std::shared_ptr<RunControl>& control) {
   NamedDeviceTensors from, to;
   for (const auto& [name, value] : inputs) from[name] = value.as_device();
   for (const auto& [name, value] : outputs) {
@@ -86,6 +91,7 @@ Values enqueue(const std::shared_ptr<SharedSession>& shared, const Model& model,
   {
     const nb::gil_scoped_release release;
     const Turn turn(*shared);
+    shared->session.on_progress(Interrupts(control));
     allocate_outputs(*shared, model.outputs(), from, to);
     to = shared->session.enqueue(from, to, handle);
     if (handle == nullptr) shared->session.synchronize();
@@ -139,6 +145,21 @@ NamedDims output_shapes(SharedSession& shared, const NamedDims& inputs) {
   return shared.session.output_dims(inputs);
 }
 
+void start_profile(SharedSession& shared) {
+  const nb::gil_scoped_release release;
+  const Turn turn(shared);
+  shared.session.profile(true);
+  shared.profile = std::make_unique<Profile>();
+}
+
+std::string end_profile(SharedSession& shared) {
+  const nb::gil_scoped_release release;
+  const Turn turn(shared);
+  if (!shared.profile) throw UserError("the session's runs are not profiled");
+  shared.session.profile(false);
+  return std::exchange(shared.profile, nullptr)->text();
+}
+
 std::string explained(SharedSession& shared) {
   const nb::gil_scoped_release release;
   const Turn turn(shared);
@@ -146,6 +167,20 @@ std::string explained(SharedSession& shared) {
 }
 
 }  // namespace
+
+double Profile::elapsed_us() const {
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start_)
+      .count();
+}
+
+void Profile::add(const std::vector<StepTime>& steps, double begin_us) {
+  constexpr size_t kMostSteps = 1'000'000;
+  if (steps_ >= kMostSteps) return;
+  steps_ += steps.size();
+  runs_.push_back(since_origin(steps, begin_us));
+}
+
+std::string Profile::text() const { return chrome_trace(runs_, "redfuser"); }
 
 Turn::Turn(SharedSession& shared) : shared_(shared) {
   if (shared.owner == std::this_thread::get_id()) {
@@ -161,6 +196,9 @@ Turn::~Turn() {
 }
 
 void Interrupts::operator()(int, int) {
+  if (control_ != nullptr && control_->terminate) {
+    throw UserError("the run was ended by the flag terminate of its options");
+  }
   constexpr std::chrono::milliseconds kInterval(50);
   const auto now = std::chrono::steady_clock::now();
   if (now - last_ < kInterval) return;
@@ -170,6 +208,11 @@ void Interrupts::operator()(int, int) {
 }
 
 void bind_sessions(nb::module_& module) {
+  nb::class_<RunControl>(module, "RunControl", "Ends the runs that it was given to.")
+      .def(nb::init<>())
+      .def_prop_rw(
+          "terminate", [](const RunControl& c) { return c.terminate.load(); },
+          [](RunControl& c, bool value) { c.terminate = value; });
   nb::class_<SharedSession>(module, "Session", "Memory, streams and kernels of one device.")
       .def_prop_ro("device", [](SharedSession& s) { return s.session.device(); })
       .def_prop_ro("on_gpu", [](SharedSession& s) { return s.session.stream() != nullptr; })
@@ -179,14 +222,16 @@ void bind_sessions(nb::module_& module) {
           "The session's own CUDA stream; 0 on the CPU.")
       .def_prop_ro("notes", [](SharedSession& s) { return s.session.notes(); })
       .def_prop_ro("versions", [](SharedSession& s) { return s.session.versions(); })
-      .def("run", run, nb::arg("inputs"))
+      .def("run", run, nb::arg("inputs"), nb::arg("control").none() = nb::none())
+      .def("start_profile", start_profile, "Keeps the times of the steps of runs on host memory.")
+      .def("end_profile", end_profile, "The times as JSON that chrome://tracing opens.")
       .def("explain_json", explained)
       .def("to_device", to_device, nb::arg("tensor"))
       .def("to_host", to_host, nb::arg("tensor"))
       .def("allocate", allocate, nb::arg("dtype"), nb::arg("shape"))
       .def("output_shapes", output_shapes, nb::arg("inputs"));
   module.def("enqueue", enqueue, nb::arg("session"), nb::arg("model"), nb::arg("inputs"),
-             nb::arg("outputs"), nb::arg("stream"));
+             nb::arg("outputs"), nb::arg("stream"), nb::arg("control").none());
   module.def("session", make_session, nb::arg("program"), nb::kw_only(), nb::arg("device"),
              nb::arg("threads"), nb::arg("memory_limit"), nb::arg("tf32"),
              nb::arg("exact_products"), nb::arg("exact_masks"), nb::arg("kept_shapes"),

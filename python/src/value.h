@@ -10,13 +10,32 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "redfuser/device.h"
 #include "redfuser/redfuser.h"
+#include "redfuser/trace.h"
 
 namespace redfuser::python {
 
 namespace nb = nanobind;
+
+// The times of steps of runs since it was made. Once it has a million steps further runs are not
+// kept.
+class Profile {
+ public:
+  double elapsed_us() const;
+  // Steps of a run that began at this time.
+  void add(const std::vector<StepTime>& steps, double begin_us);
+  // As chrome_trace() writes them.
+  std::string text() const;
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::vector<std::vector<StepTime>> runs_;
+  size_t steps_ = 0;
+};
 
 // A session that several Python threads may call: they take turns.
 struct SharedSession {
@@ -26,6 +45,12 @@ struct SharedSession {
   std::mutex mutex;
   std::atomic<std::thread::id> owner;  // the thread that has the turn, if any
   Session session;
+  std::unique_ptr<Profile> profile;  // while runs are profiled
+};
+
+// Ends the runs that it was given to, from any thread.
+struct RunControl {
+  std::atomic<bool> terminate = false;
 };
 
 // A turn at the session, taken without the interpreter lock. UserError in the thread that has the
@@ -40,13 +65,16 @@ class Turn {
   SharedSession& shared_;
 };
 
-// A progress callback that ends a run on Ctrl-C: it looks for signals a few times a second, since
-// that takes the interpreter lock.
+// A progress callback that ends a run on Ctrl-C and by its control (which may be null). It looks
+// for signals a few times a second, since that takes the interpreter lock.
 class Interrupts {
  public:
+  explicit Interrupts(std::shared_ptr<const RunControl> control = nullptr)
+      : control_(std::move(control)) {}
   void operator()(int, int);
 
  private:
+  std::shared_ptr<const RunControl> control_;
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 

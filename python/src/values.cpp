@@ -164,10 +164,16 @@ void bind_values(nb::module_& module) {
       .def("numpy", to_numpy, nb::sig("def numpy(self) -> typing.Any"),
            "The host tensor as an array over its memory; a sequence as a list, an optional as its "
            "value or None.")
-      .def("__array__", to_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
-      .def("__buffer__", to_buffer, nb::arg("flags"))
+      .def("__array__", to_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
+           nb::sig("def __array__(self, dtype: typing.Any = None, copy: bool | None = None) "
+                   "-> typing.Any"))
+      .def("__buffer__", to_buffer, nb::arg("flags"),
+           nb::sig("def __buffer__(self, flags: int, /) -> memoryview"))
       .def("__repr__", text_of);
   bind_dlpack(value);
+  module.def(
+      "onnx_type", [](const std::string& name) { return static_cast<int>(dtype_named(name)); },
+      nb::arg("name"), "The number in onnx.TensorProto.DataType of an element type.");
 }
 
 }  // namespace redfuser::python
