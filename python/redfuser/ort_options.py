@@ -69,7 +69,7 @@ class SessionOptions(_Settings):
     execution_mode: int = ExecutionMode.ORT_SEQUENTIAL
     execution_order: int = ExecutionOrder.DEFAULT
     inter_op_num_threads: int = 0
-    log_severity_level: int = 2
+    log_severity_level: int = -1
     log_verbosity_level: int = 0
     logid: str = ""
     use_deterministic_compute: bool = False
@@ -102,7 +102,7 @@ class SessionOptions(_Settings):
 class RunOptions(_Settings):
     """`terminate` ends the runs that were given these options, from any thread; the others have no effect."""
 
-    log_severity_level: int = 2
+    log_severity_level: int = -1
     log_verbosity_level: int = 0
     logid: str = ""
     only_execute_path_to_fetches: bool = False

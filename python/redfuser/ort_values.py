@@ -8,6 +8,7 @@ import numpy as np
 
 from . import _core
 from ._core import Tensor, UserError
+from .providers import did_you_mean
 from .sessions import Session
 from .tensors import as_tensor, element_type_of, numpy_dtype, to_numpy, type_name
 
@@ -122,26 +123,27 @@ class IOBinding:
         self._outputs: dict[str, Tensor] = {}
 
     def bind_cpu_input(self, name: str, arr_on_cpu: typing.Any) -> None:
-        self._inputs[name] = as_tensor(arr_on_cpu)
+        self._inputs[self._named("input", name)] = as_tensor(arr_on_cpu)
 
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
-        self._inputs[name] = ortvalue._on(self._session)
+        self._inputs[self._named("input", name)] = ortvalue._on(self._session)
 
     def bind_input(self, name: str, device_type: str, device_id: int, element_type: typing.Any,
                    shape: typing.Sequence[int], buffer_ptr: int) -> None:
         """The caller's memory, which must stay valid during the runs."""
-        self._inputs[name] = self._at(name, device_type, element_type, shape, buffer_ptr)
+        self._inputs[self._named("input", name)] = self._at(name, device_type, element_type, shape, buffer_ptr)
 
     def bind_output(self, name: str, device_type: str = "cpu", device_id: int = 0, element_type: typing.Any = None,
                     shape: typing.Sequence[int] | None = None, buffer_ptr: int | None = None) -> None:
         """The caller's memory; without a pointer new memory on that device for each run."""
+        self._named("output", name)
         if buffer_ptr is None:
             self._targets[name] = device_type
         else:
             self._targets[name] = self._at(name, device_type, element_type, shape or [], buffer_ptr)
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
-        self._targets[name] = ortvalue._on(self._session)
+        self._targets[self._named("output", name)] = ortvalue._on(self._session)
 
     def clear_binding_inputs(self) -> None:
         self._inputs.clear()
@@ -161,6 +163,15 @@ class IOBinding:
 
     def copy_outputs_to_cpu(self) -> list[typing.Any]:
         return [to_numpy(self._session.to_host(self._outputs[name])) for name in self._targets]
+
+    def _named(self, role: str, name: str) -> str:
+        """UserError for a name that no input or output has."""
+        program = self._session.program
+        infos = [*program.inputs, *program.model.overridable] if role == "input" else program.outputs
+        names = [info.name for info in infos]
+        if name not in names:
+            raise UserError(f'the model has no {role} "{name}"{did_you_mean(name, names)}')
+        return name
 
     def _at(self, name: str, device_type: str, element_type: typing.Any, shape: typing.Sequence[int],
             pointer: int) -> Tensor:

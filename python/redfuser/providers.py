@@ -35,7 +35,7 @@ OPTIONS: dict[str, Known] = {
 }
 # Of ONNX Runtime's providers, without a counterpart: they choose algorithms and allocators.
 WITHOUT_EFFECT = {
-    CPU: ["use_arena"],
+    CPU: ["arena_extend_strategy", "use_arena"],
     CUDA: ["arena_extend_strategy", "cudnn_conv_algo_search", "cudnn_conv_use_max_workspace",
            "cudnn_conv1d_pad_to_nc1d", "do_copy_in_default_stream", "enable_cuda_graph",
            "enable_skip_layer_norm_strict_mode", "fuse_conv_bias", "prefer_nhwc", "sdpa_kernel",

@@ -26,6 +26,8 @@ class Values(unittest.TestCase):
         a = redfuser.OrtValue.ortvalue_from_numpy(A)
         self.assertEqual((a.shape(), a.data_type(), a.device_name()), ([2], "tensor(float)", "cpu"))
         self.assertTrue(a.is_tensor() and a.has_value())
+        self.assertEqual((a.element_type(), a.tensor_size_in_bytes()), (1, 8))
+        self.assertFalse(a.is_sparse_tensor() or a.is_tensor_sequence())
         b = redfuser.OrtValue.from_dlpack(B)
         self.assertEqual(b.data_ptr(), B.ctypes.data)
         a.update_inplace(A)
@@ -39,6 +41,14 @@ class Values(unittest.TestCase):
         for kind in (np.float32, "float32", 1):
             value = redfuser.OrtValue.ortvalue_from_shape_and_type([2, 3], kind)
             self.assertEqual((value.shape(), value.data_type()), ([2, 3], "tensor(float)"))
+        codes = np.array([0x3f80, 0x4000], np.uint16)
+        value = redfuser.OrtValue.ortvalue_from_numpy_with_onnx_type(codes, 16)
+        self.assertEqual((value.data_type(), value.data_ptr()), ("tensor(bfloat16)", codes.ctypes.data))
+        np.testing.assert_array_equal(value.numpy().astype(np.float32), [1, 2])
+        with self.assertRaisesRegex(redfuser.UserError, "another size"):
+            redfuser.OrtValue.ortvalue_from_numpy_with_onnx_type(codes, 1)
+        with self.assertRaisesRegex(redfuser.UserError, "ONNX's type 99"):
+            redfuser.OrtValue.ortvalue_from_numpy_with_onnx_type(codes, 99)
         with self.assertRaisesRegex(redfuser.UserError, "not on tpu 0"):
             redfuser.OrtValue.ortvalue_from_numpy(A, "tpu")
 
@@ -78,6 +88,12 @@ class Bindings(unittest.TestCase):
         binding.bind_output("s", "cuda")
         with self.assertRaisesRegex(redfuser.UserError, 'output "s" is bound to cuda, but the session runs on cpu'):
             run.run_with_iobinding(binding)
+        for bind, role in ((lambda name: binding.bind_cpu_input(name, A), "input"),
+                           (lambda name: binding.bind_ortvalue_input(name, redfuser.OrtValue.ortvalue_from_numpy(A)), "input"),
+                           (binding.bind_output, "output"),
+                           (lambda name: binding.bind_ortvalue_output(name, redfuser.OrtValue.ortvalue_from_numpy(A)), "output")):
+            with self.assertRaisesRegex(redfuser.UserError, f'no {role} "nowhere"'):
+                bind("nowhere")
         with self.assertRaisesRegex(redfuser.UserError, "not on tpu"):
             binding.bind_input("a", "tpu", 0, np.float32, [2], 1)
 

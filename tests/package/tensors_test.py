@@ -121,6 +121,21 @@ class Dlpack(unittest.TestCase):
         for wrong in (capsule, 3):
             with self.assertRaisesRegex(redfuser.UserError, "used before"):
                 redfuser.Tensor.from_capsule(wrong)
+        given = np.ones((2, 2), np.float32).__dlpack__()
+        np.testing.assert_array_equal(doubling().run(x=given)["y"], 2)
+        with self.assertRaisesRegex(redfuser.UserError, 'input "x": .*used before'):
+            doubling().run(x=given)
+
+    def test_the_reason_is_the_producers(self):
+        class Refusing(Foreign):
+            def __dlpack__(self, **options):
+                raise BufferError("it requires gradients")
+
+            def __array__(self, dtype=None, copy=None):
+                raise TypeError("of NumPy")
+
+        with self.assertRaisesRegex(redfuser.UserError, 'input "x": it requires gradients'):
+            doubling().run(x=Refusing(np.ones((2, 2), np.float32)))
 
     def test_a_capsule_that_nobody_takes_frees_the_tensor(self):
         values = np.ones(3, np.float32)
@@ -165,6 +180,13 @@ class Kinds(unittest.TestCase):
         given = np.array([["a", "bc"], ["", "é"]], dtype=object)
         got = session("g (string[n, m] x) => (string[n, m] y) { y = Identity(x) }").run(x=given)["y"].numpy()
         self.assertEqual(got.tolist(), given.tolist())
+
+    def test_objects_are_not_strings(self):
+        run = session("g (string[n] x) => (string[n] y) { y = Identity(x) }").run
+        self.assertEqual(run(x=np.array(["a", 3, b"b"], object))["y"].texts(), ["a", "3", "b"])
+        for wrong in (None, {}, object()):
+            with self.assertRaisesRegex(redfuser.UserError, f'input "x": .*type {type(wrong).__name__}'):
+                run(x=np.array(["a", wrong], object))
 
     def test_sequences_and_optionals(self):
         joined = session("g (seq(float[n]) x) => (float[m] y, seq(float[n]) z) "
