@@ -14,6 +14,12 @@ import typing
 from ._core import VERSION, Error
 
 
+# Settings of Ray unless the caller has some. Serve's log of requests is in Ray's log files. On a busy machine a proxy
+# takes longer to start than the 5 seconds after which Ray ends it, and the start with it. Ray's workers give way to
+# other processes (niceness 15), as those of a server should not.
+ENVIRONMENT = {"RAY_SERVE_LOG_TO_STDERR": "0", "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60", "RAY_worker_niceness": "0"}
+
+
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="redfuser-serve", description="Serves a folder of ONNX models by Ray Serve, "
                                    "over the Open Inference protocol.")
@@ -72,12 +78,15 @@ def followed(watch: typing.Any, seconds: float, ended: threading.Event) -> None:
 
 def main(arguments: typing.Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
-    # Serve's log of requests is in Ray's log files.
-    os.environ.setdefault("RAY_SERVE_LOG_TO_STDERR", "0")
+    for name, value in ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    ray_errors: tuple[type[Exception], ...] = (RuntimeError,)
     try:
-        from .serve import deploy
+        from .serve import deploy  # without the extra "serve" this says so
+        from ray.exceptions import RayError
         from .serve.watch import Watch
 
+        ray_errors = (RuntimeError, RayError)
         if not pathlib.Path(options.folder).is_dir():
             raise ValueError(f"{options.folder} is not a folder")
         start_ray(options)
@@ -86,7 +95,7 @@ def main(arguments: typing.Sequence[str] | None = None) -> int:
     except (Error, ValueError, ConnectionError) as error:
         print(f"redfuser-serve: {error}", file=sys.stderr)
         return 2
-    except RuntimeError as error:  # of a process of Ray, such as for a port that is in use: its last line is the cause
+    except ray_errors as error:  # of a process of Ray, such as for a port that is in use: its last line is the cause
         print(f"redfuser-serve: {str(error).strip().splitlines()[-1]}", file=sys.stderr)
         return 2
     print(f"redfuser-serve: ready at http://{options.host}:{options.http_port}", flush=True)

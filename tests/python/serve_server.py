@@ -18,7 +18,7 @@ from tritonclient.utils import np_to_triton_dtype
 from redfuser.serve.datatypes import DATATYPES
 from redfuser.tensors import numpy_dtype
 
-START_S = 120
+START_S = 300  # on a busy machine
 
 
 def free_port():
@@ -74,9 +74,13 @@ class Server:
         self.log = open(self.folder.with_suffix(".log"), "w+")
         self.process = subprocess.Popen([str(part) for part in command], stdout=self.log, stderr=subprocess.STDOUT,
                                         env=environment)
-        self.wait(lambda: "ready at" in self.output() or self.process.poll() is not None, START_S)
-        if self.process.poll() is not None:
-            raise AssertionError(f"redfuser-serve ended:\n{self.output()}")
+        try:
+            self.wait(lambda: "ready at" in self.output() or self.process.poll() is not None, START_S)
+            if self.process.poll() is not None:
+                raise AssertionError(f"redfuser-serve ended:\n{self.output()}")
+        except AssertionError:
+            self.stop()
+            raise
 
     def output(self):
         return pathlib.Path(self.log.name).read_text()
