@@ -19,5 +19,6 @@ python3 tools/check_layers.py || failed=1
 python3 tools/check_sizes.py || failed=1
 python3 tools/check_names.py || failed=1
 python3 tools/check_headers.py || failed=1
+python3 tools/check_includes.py || failed=1
 [ $failed -eq 0 ] && echo "checks passed"
 exit $failed

@@ -1,5 +1,7 @@
 #include "codegen/columns/column_kernel.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 

@@ -1,5 +1,7 @@
 #include "codegen/convolution/depthwise_kernel.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "codegen/convolution/channels_last.h"

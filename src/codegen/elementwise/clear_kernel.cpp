@@ -1,5 +1,7 @@
 #include "codegen/elementwise/clear_kernel.h"
 
+#include <fmt/format.h>
+
 namespace redfuser::codegen {
 
 KernelLaunch clear_kernel(StepBuilder& builder, const std::string& name, int64_t scratch,

@@ -1,5 +1,7 @@
 #include "codegen/elementwise/group_text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 

@@ -1,5 +1,7 @@
 #include "codegen/elementwise/map_body.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 

@@ -1,5 +1,7 @@
 #include "codegen/elementwise/maps_kernel.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "codegen/elementwise/elementwise_kernel.h"

@@ -1,5 +1,7 @@
 #include "codegen/functor/rank_key.h"
 
+#include <fmt/format.h>
+
 #include "codegen/text/operation_text.h"
 
 namespace redfuser::codegen {

@@ -1,5 +1,7 @@
 #include "codegen/functor/state_functor.h"
 
+#include <fmt/format.h>
+
 #include "codegen/text/operation_text.h"
 
 namespace redfuser::codegen {

@@ -1,5 +1,7 @@
 #include "codegen/functor/state_text.h"
 
+#include <fmt/format.h>
+
 #include "codegen/functor/invariant_parts.h"
 #include "codegen/text/loop.h"
 #include "codegen/text/operation_text.h"

@@ -1,5 +1,7 @@
 #include "codegen/functor/stream_digits.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <map>

@@ -1,5 +1,7 @@
 #include "codegen/opaque/scatter_lists.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "codegen/elementwise/clear_kernel.h"

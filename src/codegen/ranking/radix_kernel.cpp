@@ -1,5 +1,7 @@
 #include "codegen/ranking/radix_kernel.h"
 
+#include <fmt/format.h>
+
 #include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/functor/rank_key.h"
 #include "codegen/ranking/ranking_form.h"

@@ -1,6 +1,8 @@
 // What a ranking kernel is made from, and what it refuses.
 #include "codegen/ranking/ranking_form.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "codegen/rows/row_reads.h"

@@ -1,6 +1,8 @@
 // The launch of a ranking kernel.
 #include "codegen/ranking/ranking_kernel.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "codegen/elementwise/elementwise_kernel.h"

@@ -1,6 +1,8 @@
 // The launch of a kernel that reduces rows pass by pass.
 #include "codegen/rows/multi_pass.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "codegen/rows/pass_functor.h"

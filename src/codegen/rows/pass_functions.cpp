@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "codegen/elementwise/elementwise_kernel.h"
+
+#include <fmt/format.h>
 #include "codegen/functor/state_functor.h"
 #include "codegen/rows/pass_functor.h"
 #include "codegen/text/operation_text.h"

@@ -1,5 +1,7 @@
 #include "codegen/rows/row_functor.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "codegen/elementwise/elementwise_kernel.h"

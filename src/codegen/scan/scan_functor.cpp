@@ -1,5 +1,7 @@
 #include "codegen/scan/scan_functor.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 

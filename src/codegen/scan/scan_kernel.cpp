@@ -1,5 +1,7 @@
 #include "codegen/scan/scan_kernel.h"
 
+#include <fmt/format.h>
+
 #include "codegen/scan/scan_functor.h"
 
 namespace redfuser::codegen {
