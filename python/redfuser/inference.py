@@ -123,8 +123,8 @@ class InferenceSession:
         return self._profiled_since
 
     def end_profiling(self) -> str:
-        """Writes the times of the steps of all runs on host memory, which SessionOptions.enable_profiling keeps, and
-        returns the file's name. chrome://tracing opens it."""
+        """Writes the times of the steps of all runs, which SessionOptions.enable_profiling keeps, and returns the
+        file's name. chrome://tracing opens it."""
         text = self.session._core.end_profile()
         now = datetime.datetime.now().strftime("%Y-%m-%d_%H-%M-%S-%f")
         path = pathlib.Path(f"{self._settings.profile_file_prefix}_{now}.json")

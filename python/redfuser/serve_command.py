@@ -77,7 +77,13 @@ def followed(watch: typing.Any, seconds: float, ended: threading.Event) -> None:
 
 
 def main(arguments: typing.Sequence[str] | None = None) -> int:
-    options = parser().parse_args(arguments)
+    try:
+        return serve_folder(parser().parse_args(arguments))
+    except KeyboardInterrupt:  # before the server is ready
+        return 130
+
+
+def serve_folder(options: argparse.Namespace) -> int:
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     ray_errors: tuple[type[Exception], ...] = (RuntimeError,)

@@ -41,6 +41,14 @@ std::shared_ptr<SharedSession> make_session(const Program& program, const std::s
   return std::make_shared<SharedSession>(program, options);
 }
 
+// A run, of which the times of steps are kept where runs are profiled.
+template <typename Run>
+void profiled(SharedSession& shared, Run&& run) {
+  const double begin_us = shared.profile ? shared.profile->elapsed_us() : 0;
+  run();
+  if (shared.profile) shared.profile->add(shared.session.step_times(), begin_us);
+}
+
 // `control`, which may be null, ends the run.
 Values run(SharedSession& shared, const Values& inputs,
            const std::shared_ptr<RunControl>& control) {
@@ -56,9 +64,7 @@ Values run(SharedSession& shared, const Values& inputs,
     const nb::gil_scoped_release release;
     const Turn turn(shared);
     shared.session.on_progress(Interrupts(control));
-    const double begin_us = shared.profile ? shared.profile->elapsed_us() : 0;
-    outputs = shared.session.run(tensors);
-    if (shared.profile) shared.profile->add(shared.session.step_times(), begin_us);
+    profiled(shared, [&] { outputs = shared.session.run(tensors); });
   }
   Values values;
   for (auto& [name, tensor] : outputs) values[name].host = std::move(tensor);
@@ -93,8 +99,10 @@ Values enqueue(const std::shared_ptr<SharedSession>& shared, const Model& model,
     const Turn turn(*shared);
     shared->session.on_progress(Interrupts(control));
     allocate_outputs(*shared, model.outputs(), from, to);
-    to = shared->session.enqueue(from, to, handle);
-    if (handle == nullptr) shared->session.synchronize();
+    profiled(*shared, [&] {
+      to = shared->session.enqueue(from, to, handle);
+      if (handle == nullptr) shared->session.synchronize();
+    });
   }
   Values values;
   for (auto& [name, tensor] : to) {
@@ -223,7 +231,7 @@ void bind_sessions(nb::module_& module) {
       .def_prop_ro("notes", [](SharedSession& s) { return s.session.notes(); })
       .def_prop_ro("versions", [](SharedSession& s) { return s.session.versions(); })
       .def("run", run, nb::arg("inputs"), nb::arg("control").none() = nb::none())
-      .def("start_profile", start_profile, "Keeps the times of the steps of runs on host memory.")
+      .def("start_profile", start_profile, "Keeps the times of the steps of runs.")
       .def("end_profile", end_profile, "The times as JSON that chrome://tracing opens.")
       .def("explain_json", explained)
       .def("to_device", to_device, nb::arg("tensor"))

@@ -3,6 +3,7 @@
     REDFUSER_CUDA_LIBRARIES=FAKES python gpu_test.py MODELS
 """
 
+import json
 import os
 import pathlib
 import subprocess
@@ -95,6 +96,18 @@ class Gpu(unittest.TestCase):
         self.assertEqual(binding.get_outputs()[0].device_name(), "cuda")
         host = run.run_with_ort_values(None, {"x": x})[0]
         self.assertEqual(host.device_name(), "cuda")
+
+    def test_profiles_runs_on_both_memories(self):
+        with tempfile.TemporaryDirectory() as folder:
+            options = redfuser.SessionOptions()
+            options.enable_profiling, options.profile_file_prefix = True, f"{folder}/p"
+            run = redfuser.InferenceSession(redfuser.Model.parse(EXP), options, providers=["CUDAExecutionProvider"])
+            x = np.ones(64, np.float32)
+            for _ in range(2):
+                run.run(None, {"x": x})
+                run.run_with_ort_values(None, {"x": redfuser.OrtValue.ortvalue_from_numpy(x, "cuda")})
+            events = json.loads(pathlib.Path(run.end_profiling()).read_text())["traceEvents"]
+        self.assertEqual(len([event for event in events if event["ph"] == "X" and event["tid"] == 1]), 4)
 
     def test_an_nvrtc_that_is_none(self):
         with tempfile.TemporaryDirectory() as folder:
