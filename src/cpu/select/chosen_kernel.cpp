@@ -55,7 +55,8 @@ Selection ChosenKernel::selection(std::span<const int64_t> symbols, bool tune) c
 
 double ChosenKernel::estimate(std::span<const int64_t> symbols, int threads) const {
   StepForm form = form_of(symbols, threads);
-  const select::Offer& best = by_estimate(form, false)->ways.front().offer;
+  const auto choice = by_estimate(form, false);
+  const select::Offer& best = choice->ways.front().offer;
   return best.refusal.empty() ? best.time : HUGE_VAL;
 }
 
