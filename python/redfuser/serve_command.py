@@ -53,8 +53,9 @@ def start_ray(options: argparse.Namespace) -> None:
     if options.address:
         ray.init(address=options.address, logging_level=logging.WARNING)
     else:
-        ray.init(num_cpus=options.num_cpus, object_store_memory=options.object_store_bytes, include_dashboard=False,
-                 logging_level=logging.WARNING, _metrics_export_port=options.metrics_port)
+        # Whatever cluster there is on the machine.
+        ray.init(address="local", num_cpus=options.num_cpus, object_store_memory=options.object_store_bytes,
+                 include_dashboard=False, logging_level=logging.WARNING, _metrics_export_port=options.metrics_port)
     logging.getLogger("ray.serve").setLevel(logging.WARNING)
     methods = ["redfuser.serve.grpc_service.add_to_server"] if options.grpc_port else []
     serve.start(http_options=HTTPOptions(host=options.host, port=options.http_port),

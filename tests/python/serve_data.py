@@ -19,8 +19,8 @@ class Data(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        ray.init(num_cpus=2, object_store_memory=200_000_000, include_dashboard=False, logging_level=logging.ERROR,
-                 log_to_driver=False)
+        ray.init(address="local", num_cpus=2, object_store_memory=200_000_000, include_dashboard=False,
+                 logging_level=logging.ERROR, log_to_driver=False)
         logging.getLogger("ray.data").setLevel(logging.CRITICAL)
         ray.data.DataContext.get_current().enable_progress_bars = False
 
