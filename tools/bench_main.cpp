@@ -168,7 +168,8 @@ std::optional<BenchOptions> parse(int argc, char** argv) {
   options.session.device = "cuda";
   app.add_option(
          "--suite", options.suites,
-         "rows, curve (rows by length), layout (of any axis), maps (orders of dimensions), attention, decode, accept, shapes, "
+         "rows, curve (rows by length), layout (of any axis), maps (orders of dimensions), "
+         "attention, decode, accept, shapes, "
          "select (top-k, sort, positions), products (of few rows), moe (routing), normgemm "
          "(norms into products), ffn (chains of two products), quant (rows to FP8 for a product, "
          "products of 8-bit integers), "

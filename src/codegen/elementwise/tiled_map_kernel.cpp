@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/elementwise/group_text.h"
 #include "codegen/elementwise/tiled_map.h"
