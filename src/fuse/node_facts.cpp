@@ -10,6 +10,7 @@
 #include "ir/evaluate.h"
 #include "ops/lowering.h"
 #include "ops/op_def.h"
+#include "ops/reindex.h"
 #include "ops/sizes.h"
 
 namespace redfuser::fuse {
@@ -104,8 +105,14 @@ NodeFacts::Traits NodeFacts::traits_of(ir::NodeId id) const {
     // Constants need no lowering.
     if (value.is_constant()) continue;
     ops::Lowering lowering(graph_, [&](ir::ValueId v) { return v == output; });
-    ir::Expr body = lowering.element(output, ops::shared_index(graph_, output));
+    const std::vector<ir::Expr> index = ops::shared_index(graph_, output);
+    ir::Expr body = lowering.element(output, index);
     traits.view = body->op == ir::ExprOp::Read && body->integer != output;
+    if (traits.view) {
+      const ir::Value& source = graph_.values[static_cast<size_t>(body->integer)];
+      traits.renames = source.dtype == value.dtype &&
+                       ops::same_order(*graph_.pool, source.shape, body->args, value.shape, index);
+    }
     traits.narrows = body->op == ir::ExprOp::Cast && body->args[0]->op == ir::ExprOp::Read &&
                      size_of(body->dtype) < size_of(body->args[0]->dtype);
     visit(body, [&](ir::Expr e) {

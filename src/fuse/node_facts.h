@@ -20,6 +20,8 @@ class NodeFacts {
   bool reduces(ir::NodeId node) const { return traits_[static_cast<size_t>(node)].reduces; }
   // Its lowering is one Read: a transpose, a slice, a reshape, a broadcast, an embedding look-up.
   bool view(ir::NodeId node) const { return traits_[static_cast<size_t>(node)].view; }
+  // Such a Read of all elements in their order: the same bytes under another shape.
+  bool renames(ir::NodeId node) const { return traits_[static_cast<size_t>(node)].renames; }
   // Its lowering is a running reduction (src/cascade/visibility/running.h). Regions leave it alone:
   // inside of another reduction it would begin anew for every element.
   bool runs(ir::NodeId node) const { return traits_[static_cast<size_t>(node)].runs; }
@@ -72,7 +74,7 @@ class NodeFacts {
   struct Traits {
     bool lowered = false, reduces = false, view = false, contracts = false,
          contracts_integers = false, binds = false;
-    bool narrows = false, runs = false, unpacks = false;
+    bool narrows = false, renames = false, runs = false, unpacks = false;
     std::set<ir::ValueId> reads;
     std::set<ir::Expr> symbols;  // sizes in the lowering
     std::set<ir::NodeId> size_sources;

@@ -61,6 +61,7 @@ std::optional<RegionDraft> RegionGrower::grow(ir::NodeId seed) {
   backward(draft);
   release_casts(draft);
   release_unpacked(draft);
+  release_aliases(draft);
   finish(draft);
   return draft;
 }

@@ -104,6 +104,9 @@ class RegionGrower {
   // Leaves what unpacks the region's 8-bit floats for products to these: the region then stores
   // the codes, and the products multiply them as they are.
   void release_unpacked(RegionDraft& draft) const;
+  // Leaves results that are one value under other shapes to steps of their own, which cost nothing;
+  // the region stores that value once.
+  void release_aliases(RegionDraft& draft) const;
   bool reads_own_codes(const RegionDraft& draft, ir::NodeId node) const;
   // The node and those behind it up to products; empty if one of them is computed for another end,
   // is an output, or is a product of the region.

@@ -1,5 +1,6 @@
 // Growth of a region over the producers of its inputs, and nodes that it leaves to other steps.
 #include <algorithm>
+#include <map>
 
 #include "fuse/product_addends.h"
 #include "fuse/region_grower.h"
@@ -135,6 +136,27 @@ void RegionGrower::release_unpacked(RegionDraft& draft) const {
     if (released.empty()) continue;
     RegionDraft next = draft;
     for (const ir::NodeId each : released) next.owned.erase(each);
+    if (form(next)) draft = std::move(next);
+  }
+}
+
+void RegionGrower::release_aliases(RegionDraft& draft) const {
+  const auto inside = [&](ir::NodeId node) { return draft.owned.count(node) > 0; };
+  std::map<ir::ValueId, std::vector<ir::NodeId>> aliases;  // results, by what they rename
+  for (const ir::NodeId node : draft.owned) {
+    const auto consumers = facts_.consumers_of(node);
+    if (!facts_.renames(node) || std::any_of(consumers.begin(), consumers.end(), inside)) continue;
+    const ir::ValueId source = *facts_.reads(node).begin();
+    if (inside(facts_.producer(source))) aliases[source].push_back(node);
+  }
+  for (const auto& [source, nodes] : aliases) {
+    const auto& readers = facts_.consumers(source);
+    const bool stored = nodes.size() > 1 || facts_.is_output(source) ||
+                        taken_.pinned.count(source) > 0 ||
+                        !std::all_of(readers.begin(), readers.end(), inside);
+    if (!stored) continue;
+    RegionDraft next = draft;
+    for (const ir::NodeId node : nodes) next.owned.erase(node);
     if (form(next)) draft = std::move(next);
   }
 }

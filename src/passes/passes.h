@@ -49,6 +49,10 @@ bool divide_einsums(ir::Graph& graph);
 // their names.
 bool fold_scales(ir::Graph& graph);
 
+// Replaces a concatenation of slices that follow each other in constant steps, one per window, by a
+// read at positions that are functions of the window and the place in it. For execution.
+bool join_windows(ir::Graph& graph);
+
 // Replaces large constants by expressions of their indices: uniform constants, bands (an additive
 // causal mask, a window), and arithmetic progressions of integers (positions). They are then
 // computed in place, and fully masked tiles are known. For execution.

@@ -25,6 +25,7 @@ constexpr Pass kOptimize[] = {
     {"eliminate_common", eliminate_common},     {"eliminate_dead", eliminate_dead},
 };
 constexpr Pass kExecution[] = {
+    {"join_windows", join_windows},
     {"divide_einsums", divide_einsums},
     {"integer_contractions", integer_contractions},
     {"eliminate_dead", eliminate_dead},

@@ -67,11 +67,50 @@ TEST_P(VectorMath, IsAccurate) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Functions, VectorMath,
-                         ::testing::Values(Function{"Exp", UnaryOp::Exp, std::exp, 1.1},
-                                           Function{"Erf", UnaryOp::Erf, std::erf, 2.1},
-                                           Function{"Tanh", UnaryOp::Tanh, std::tanh, 1.6}),
+const Function kFunctions[] = {
+    {"Exp", UnaryOp::Exp, std::exp, 1.1},       {"Erf", UnaryOp::Erf, std::erf, 2.1},
+    {"Tanh", UnaryOp::Tanh, std::tanh, 1.6},    {"Asin", UnaryOp::Asin, std::asin, 2.6},
+    {"Acos", UnaryOp::Acos, std::acos, 1.6},    {"Atan", UnaryOp::Atan, std::atan, 2.1},
+    {"Sinh", UnaryOp::Sinh, std::sinh, 0.6},    {"Cosh", UnaryOp::Cosh, std::cosh, 0.6},
+    {"Asinh", UnaryOp::Asinh, std::asinh, 0.6}, {"Acosh", UnaryOp::Acosh, std::acosh, 0.6},
+    {"Atanh", UnaryOp::Atanh, std::atanh, 0.6}};
+
+INSTANTIATE_TEST_SUITE_P(Functions, VectorMath, ::testing::ValuesIn(kFunctions),
                          [](const auto& info) { return std::string(info.param.name); });
+
+// Every pair of the special numbers, and drawn ones: the C library's pow defines the former.
+TEST(VectorPower, IsThatOfTheLibrary) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> special{
+      0.0f,        -0.0f,        1.0f,      -1.0f,      0.5f,
+      -0.5f,       2.0f,         -3.0f,     1e-45f,     3e38f,
+      16777215.0f, -16777216.0f, kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN()};
+  std::vector<float> x, y;
+  for (const float a : special) {
+    for (const float b : special) x.push_back(a), y.push_back(b);
+  }
+  std::mt19937 engine(11);
+  std::uniform_real_distribution<float> base(-4, 4), exponent(-9, 9);
+  for (int i = 0; i < 100000; ++i) {
+    x.push_back(base(engine));
+    y.push_back(i % 2 == 0 ? std::round(exponent(engine)) : exponent(engine));
+  }
+  std::vector<float> z(x.size());
+  const auto count = static_cast<int64_t>(x.size());
+  cpu::kernels().binary[static_cast<int>(Elem::F32)][static_cast<int>(cpu::BinaryOp::Pow)][0](
+      1, count, z.data(), count, {x.data(), count, nullptr}, {y.data(), count, nullptr});
+  for (size_t i = 0; i < x.size(); ++i) {
+    const auto expected = static_cast<float>(std::pow(double{x[i]}, double{y[i]}));
+    if (std::isnan(expected)) {
+      EXPECT_TRUE(std::isnan(z[i])) << x[i] << " ^ " << y[i] << " = " << z[i];
+    } else if (std::isinf(expected)) {
+      EXPECT_EQ(z[i], expected) << x[i] << " ^ " << y[i];
+    } else {
+      EXPECT_NEAR(z[i], expected, std::abs(expected) * 1.2e-7) << x[i] << " ^ " << y[i];
+      EXPECT_EQ(std::signbit(z[i]), std::signbit(expected)) << x[i] << " ^ " << y[i];
+    }
+  }
+}
 
 }  // namespace
 }  // namespace redfuser::testing

@@ -17,10 +17,11 @@ from onnx import helper, numpy_helper
 import contrib_attention
 import contrib_grouped
 import contrib_layers
+import contrib_mixers
 import contrib_quantized
 
 CASES = (contrib_attention.CASES + contrib_grouped.CASES + contrib_layers.CASES +
-         contrib_quantized.CASES)
+         contrib_mixers.CASES + contrib_quantized.CASES)
 
 
 def build(case):

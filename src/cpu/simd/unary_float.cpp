@@ -1,5 +1,5 @@
+#include "cpu/simd/arc_math.h"
 #include "cpu/simd/unary.h"
-#include "cpu/simd/vector_math.h"
 
 namespace redfuser::cpu::RF_ISA {
 namespace {
@@ -15,15 +15,15 @@ RF_FUNCTION(Floor, float, float, __builtin_floorf(x))
 RF_FUNCTION(Ceil, float, float, __builtin_ceilf(x))
 RF_FUNCTION(Round, float, float, __builtin_rintf(x))
 RF_FUNCTION(Tan, float, float, __builtin_tanf(x))
-RF_FUNCTION(Asin, float, float, __builtin_asinf(x))
-RF_FUNCTION(Acos, float, float, __builtin_acosf(x))
-RF_FUNCTION(Atan, float, float, __builtin_atanf(x))
-RF_FUNCTION(Sinh, float, float, __builtin_sinhf(x))
-RF_FUNCTION(Cosh, float, float, __builtin_coshf(x))
+RF_FUNCTION(Asin, float, float, asin_of(x))
+RF_FUNCTION(Acos, float, float, acos_of(x))
+RF_FUNCTION(Atan, float, float, atan_of(x))
+RF_FUNCTION(Sinh, float, float, sinh_of(x))
+RF_FUNCTION(Cosh, float, float, cosh_of(x))
 RF_FUNCTION(Tanh, float, float, tanh_of(x))
-RF_FUNCTION(Asinh, float, float, __builtin_asinhf(x))
-RF_FUNCTION(Acosh, float, float, __builtin_acoshf(x))
-RF_FUNCTION(Atanh, float, float, __builtin_atanhf(x))
+RF_FUNCTION(Asinh, float, float, asinh_of(x))
+RF_FUNCTION(Acosh, float, float, acosh_of(x))
+RF_FUNCTION(Atanh, float, float, atanh_of(x))
 RF_FUNCTION(Erf, float, float, erf_of(x))
 RF_FUNCTION(RoundHalf, float, float, half_to_float(float_to_half(x)))
 RF_FUNCTION(RoundBFloat, float, float, bfloat_to_float(float_to_bfloat(x)))

@@ -131,6 +131,7 @@ class TileBuilder {
   RegisterId build_operation(ir::Expr expr);
   RegisterId build_arithmetic(ir::Expr expr);
   RegisterId build_power(ir::Expr expr);
+  RegisterId power_by_products(RegisterId x, int64_t power);
   RegisterId build_reduce(ir::Expr reduce);
   RegisterId compile_term(ir::Expr reduce, ir::Expr body);
   RegisterId build_row_reduce(ir::Expr reduce, const Variation& v);

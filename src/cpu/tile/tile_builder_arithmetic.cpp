@@ -1,5 +1,6 @@
 // Pointwise operations of tile programs.
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "base/error.h"
@@ -130,6 +131,18 @@ RegisterId TileBuilder::build_arithmetic(ir::Expr expr) {
   return result;
 }
 
+// x^n of a float by squares in double, whose rounding a float does not show: x^(2k) = (x^k)².
+RegisterId TileBuilder::power_by_products(RegisterId x, int64_t power) {
+  RegisterId square = converted(x, Elem::F64);
+  std::optional<RegisterId> result;
+  for (int64_t rest = std::abs(power); rest > 0; rest >>= 1) {
+    if (rest & 1) result = result ? binary(BinaryOp::Mul, *result, square) : square;
+    if (rest > 1) square = binary(BinaryOp::Mul, square, square);
+  }
+  if (power < 0) result = unary(UnaryOp::Reciprocal, *result, Elem::F64);
+  return converted(*result, Elem::F32);
+}
+
 RegisterId TileBuilder::build_power(ir::Expr expr) {
   ir::Expr base = expr->args[0], exponent = expr->args[1];
   const Elem elem = elem_of(base->dtype);
@@ -142,6 +155,11 @@ RegisterId TileBuilder::build_power(ir::Expr expr) {
     if (power == 3) return binary(BinaryOp::Mul, binary(BinaryOp::Mul, x, x), x);
     if (power == 0.5) return unary(UnaryOp::Sqrt, x, elem);
     if (power == -1) return unary(UnaryOp::Reciprocal, x, elem);
+    constexpr double kMostProducts = 64;
+    if (elem == Elem::F32 && power == std::floor(power) && power != 0 &&
+        std::abs(power) <= kMostProducts) {
+      return power_by_products(x, static_cast<int64_t>(power));
+    }
   }
   if (!is_float(base->dtype) && is_float(exponent->dtype)) {
     const RegisterId power = binary(BinaryOp::Pow, converted(compile(base), Elem::F64),

@@ -32,7 +32,9 @@ const std::map<std::string, ExpansionText>& texts() {
       {"com.microsoft.BiasDropout", microsoft_bias_dropout},
       {"com.microsoft.BiasGelu", microsoft_bias_gelu},
       {"com.microsoft.BiasSplitGelu", microsoft_bias_split_gelu},
+      {"com.microsoft.BranchwiseRMSNorm", microsoft_branchwise_rms_norm},
       {"com.microsoft.CDist", microsoft_distances},
+      {"com.microsoft.CausalConvWithState", microsoft_causal_convolution},
       {"com.microsoft.DequantizeLinear", microsoft_dequantize},
       {"com.microsoft.DynamicQuantizeMatMul", microsoft_dynamic_quantize_matmul},
       {"com.microsoft.EmbedLayerNormalization", microsoft_embed_layer_norm},
@@ -42,12 +44,17 @@ const std::map<std::string, ExpansionText>& texts() {
       {"com.microsoft.FusedGemm", microsoft_fused_gemm},
       {"com.microsoft.FusedMatMul", microsoft_fused_matmul},
       {"com.microsoft.FusedMatMulActivation", microsoft_fused_matmul},
+      {"com.microsoft.GatedAdd", microsoft_gated_add},
       {"com.microsoft.GatedRMSNorm", microsoft_gated_rms_norm},
       {"com.microsoft.GatherBlockQuantized", microsoft_gather_block_quantized},
       {"com.microsoft.GatherND", microsoft_gather_nd},
       {"com.microsoft.Gelu", microsoft_gelu},
+      {"com.microsoft.GridSample", microsoft_grid_sample},
       {"com.microsoft.GroupNorm", microsoft_group_norm},
       {"com.microsoft.GroupQueryAttention", microsoft_grouped_attention},
+      {"com.microsoft.Inverse", microsoft_inverse},
+      {"com.microsoft.LinearAttention", microsoft_linear_attention},
+      {"com.microsoft.LinearAttentionGate", microsoft_linear_attention_gate},
       {"com.microsoft.MRotaryEmbedding", microsoft_multimodal_rotary},
       {"com.microsoft.MatMulBnb4", microsoft_matmul_bnb4},
       {"com.microsoft.MatMulIntegerToFloat", microsoft_matmul_integer_to_float},
@@ -55,6 +62,7 @@ const std::map<std::string, ExpansionText>& texts() {
       {"com.microsoft.MoE", microsoft_moe},
       {"com.microsoft.MultiHeadAttention", microsoft_multi_head_attention},
       {"com.microsoft.NhwcConv", microsoft_nhwc_conv},
+      {"com.microsoft.NhwcMaxPool", microsoft_nhwc_max_pool},
       {"com.microsoft.Pad", microsoft_pad},
       {"com.microsoft.QAttention", microsoft_quantized_attention},
       {"com.microsoft.QEmbedLayerNormalization", microsoft_quantized_embed_layer_norm},
@@ -74,6 +82,8 @@ const std::map<std::string, ExpansionText>& texts() {
       {"com.microsoft.QuickGelu", microsoft_quick_gelu},
       {"com.microsoft.Range", microsoft_range},
       {"com.microsoft.RotaryEmbedding", microsoft_rotary_embedding},
+      {"com.microsoft.ScaledSiLU", microsoft_scaled_silu},
+      {"com.microsoft.SkipGroupNorm", microsoft_skip_group_norm},
       {"com.microsoft.SkipLayerNormalization", microsoft_skip_layer_norm},
       {"com.microsoft.SkipSimplifiedLayerNormalization", microsoft_skip_simplified_layer_norm},
       {"com.microsoft.TransposeMatMul", microsoft_fused_matmul},
@@ -105,7 +115,7 @@ std::shared_ptr<const ::onnx::FunctionProto> own_expansion(
   const ExpansionText write = texts().at(qualified_name(node.domain(), node.op_type()));
   const std::string body = write(ExpansionCall(node, input_types, where));
   if (body.empty()) return nullptr;
-  const std::string text = "<domain: \"own\", opset_import: [\"\" : 23]> Body " + body;
+  const std::string text = "<domain: \"own\", opset_import: [\"\" : 27]> Body " + body;
   auto function = std::make_shared<::onnx::FunctionProto>();
   const auto status = ::onnx::OnnxParser::Parse(*function, text.c_str());
   RF_CHECK(status.IsOK(), "{}: {}", node.op_type(), status.ErrorMessage());

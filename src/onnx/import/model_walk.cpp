@@ -112,10 +112,6 @@ Tensor ModelWalk::initial_value(const ::onnx::TensorProto& tensor) {
 // Validates the model and registers initializers.
 std::vector<int> ModelWalk::begin(Scope& scope) {
   const ::onnx::GraphProto& main = model_->graph();
-  if (main.sparse_initializer_size() != 0) {
-    user_error("{}: sparse initializers are not supported (\"{}\")", path_,
-               main.sparse_initializer(0).values().name());
-  }
   check_types(main);
   const std::vector<int> order = live_order(main_body(main, path_));
   check_supported(*model_, order, functions_, path_);

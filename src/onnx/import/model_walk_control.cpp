@@ -93,9 +93,6 @@ std::vector<ir::ValueId> ModelWalk::run_subgraph(const ::onnx::GraphProto& graph
   if (static_cast<size_t>(graph.input_size()) != inputs.size()) {
     user_error("{}: it has {} inputs, but is given {}", here, graph.input_size(), inputs.size());
   }
-  if (graph.sparse_initializer_size() != 0) {
-    user_error("{}: sparse initializers are not supported", here);
-  }
   Scope inner;
   inner.parent = &scope;
   inner.opsets = scope.opsets;

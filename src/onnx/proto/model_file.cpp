@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/files/mapped_file.h"
 #include "onnx/functions/functions.h"
+#include "onnx/proto/sparse_tensors.h"
 
 namespace redfuser::onnx {
 namespace {
@@ -55,6 +56,7 @@ std::shared_ptr<::onnx::ModelProto> parsed_model(std::span<const uint8_t> bytes,
     user_error("{}: is not an ONNX model: it has no {}", path,
                model->has_graph() ? "ir_version" : "graph");
   }
+  make_dense(*model, path);
   return model;
 }
 

@@ -14,8 +14,9 @@ class TensorProto;
 
 namespace redfuser::onnx {
 
-// Parses the file. Throws UserError, one line that names the file, when it is missing, a directory,
-// empty, truncated, longer than protobuf's 2 GiB, or no ONNX model.
+// Parses the file; sparse tensors become dense ones (sparse_tensors.h). Throws UserError, one line
+// that names the file, when it is missing, a directory, empty, truncated, longer than protobuf's 2
+// GiB, or no ONNX model.
 std::shared_ptr<::onnx::ModelProto> read_model_proto(const std::string& path);
 // The same for a file's bytes; errors call it `name`.
 std::shared_ptr<::onnx::ModelProto> read_model_proto(std::string_view bytes,

@@ -100,21 +100,6 @@ Tensor from_raw(const ::onnx::TensorProto& proto, DType dtype, const Dims& dims,
   return tensor;
 }
 
-Dims checked_dims(const ::onnx::TensorProto& proto, DType dtype, const std::string& where) {
-  Dims dims(proto.dims().begin(), proto.dims().end());
-  uint64_t bytes = size_of(dtype);
-  bool overflow = false;
-  for (const int64_t dim : dims) {
-    if (dim < 0) {
-      user_error("{}: tensor \"{}\" has the negative dimension {}", where, proto.name(), dim);
-    }
-    overflow |= __builtin_mul_overflow(bytes, static_cast<uint64_t>(dim == 0 ? 1 : dim), &bytes) ||
-                bytes > static_cast<uint64_t>(INT64_MAX);
-  }
-  if (overflow) user_error("{}: tensor \"{}\": its size overflows", where, proto.name());
-  return dims;
-}
-
 // Readers that prefer different fields would see different tensors.
 void check_fields(const ::onnx::TensorProto& proto, const std::string& where) {
   const bool fields[] = {!proto.raw_data().empty(),     proto.float_data_size() != 0,
@@ -131,6 +116,18 @@ void check_fields(const ::onnx::TensorProto& proto, const std::string& where) {
 
 }  // namespace
 
+Dims checked_dims(Dims dims, DType dtype, const std::string& name, const std::string& where) {
+  uint64_t bytes = size_of(dtype);
+  bool overflow = false;
+  for (const int64_t dim : dims) {
+    if (dim < 0) user_error("{}: tensor \"{}\" has the negative dimension {}", where, name, dim);
+    overflow |= __builtin_mul_overflow(bytes, static_cast<uint64_t>(dim == 0 ? 1 : dim), &bytes) ||
+                bytes > static_cast<uint64_t>(INT64_MAX);
+  }
+  if (overflow) user_error("{}: tensor \"{}\": its size overflows", where, name);
+  return dims;
+}
+
 Tensor to_tensor(const ::onnx::TensorProto& proto, const std::shared_ptr<const void>& owner,
                  ExternalData* external, const std::string& where) {
   const DType dtype = dtype_of(proto.data_type());
@@ -143,7 +140,8 @@ Tensor to_tensor(const ::onnx::TensorProto& proto, const std::shared_ptr<const v
                proto.name());
   }
   check_fields(proto, where);
-  const Dims dims = checked_dims(proto, dtype, where);
+  const Dims dims =
+      checked_dims({proto.dims().begin(), proto.dims().end()}, dtype, proto.name(), where);
   const int64_t count = element_count(dims);
   if (proto.data_location() == ::onnx::TensorProto::EXTERNAL) {
     if (external == nullptr) {

@@ -21,6 +21,10 @@ class ExternalData;
 Tensor to_tensor(const ::onnx::TensorProto& proto, const std::shared_ptr<const void>& owner,
                  ExternalData* external, const std::string& where);
 
+// `dims` of the tensor `name`, where none is negative and its bytes do not overflow. Otherwise
+// throws UserError, starting with `where`.
+Dims checked_dims(Dims dims, DType dtype, const std::string& name, const std::string& where);
+
 // Type, dims and name, without data.
 ::onnx::TensorProto tensor_header(const std::string& name, const Tensor& tensor);
 // With the data as raw_data, or as string_data.

@@ -39,6 +39,23 @@ std::string microsoft_bias_add(const ExpansionCall&) {
   return "(X, Bias, Skip) => (Y) { T = Add(X, Bias) Y = Add(T, Skip) }";
 }
 
+std::string microsoft_gated_add(const ExpansionCall&) {
+  return "(X, Y, Gate) => (Sum) { T = Mul(Y, Gate) Sum = Add(X, T) }";
+}
+
+std::string microsoft_scaled_silu(const ExpansionCall& call) {
+  return fmt::format(
+      R"(<alpha: float = 1.0> (X, Scale) => (Y) {{
+    ScaleF = {}
+    XF = Cast<to = 1>(X)
+    ZF = Mul(ScaleF, XF)
+    Z = CastLike(ZF, X)
+    S = Sigmoid(Z)
+    Y = Mul(Z, S)
+  }})",
+      call.has(1) ? "Cast<to = 1>(Scale)" : "Constant<value_float: float = @alpha>()");
+}
+
 std::string microsoft_bias_dropout(const ExpansionCall& call) {
   call.refuse_if(call.has(4) || call.has_output(1), "training (training_mode or a mask)");
   return call.has(2) ? "(X, Bias, Residual, Ratio) => (Y) { T = Add(X, Bias) Y = Add(T, Residual) }"

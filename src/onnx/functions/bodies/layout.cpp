@@ -41,6 +41,25 @@ std::string microsoft_pad(const ExpansionCall& call) {
   return text + "V = Reshape(Value, None) Y = Pad<mode: string = @mode>(X, P, V) }";
 }
 
+std::string microsoft_grid_sample(const ExpansionCall& call) {
+  const std::string mode = call.text("mode", "bilinear");
+  const bool nearest = mode == "nearest", cubic = mode == "bicubic";
+  call.refuse_if(!nearest && !cubic && mode != "bilinear", "the mode " + mode);
+  return fmt::format(
+      "<padding_mode, align_corners> (X, Grid) => (Y) {{ Y = GridSample<mode = \"{}\", "
+      "padding_mode: string = @padding_mode, align_corners: int = @align_corners>(X, Grid) }}",
+      nearest ? "nearest" : (cubic ? "cubic" : "linear"));
+}
+
+std::string microsoft_nhwc_max_pool(const ExpansionCall& call) {
+  call.refuse_if(call.rank(0) != 4, "an input of this rank");
+  return "<auto_pad, ceil_mode, dilations, kernel_shape, pads, strides> (X) => (Y) { "
+         "XC = Transpose<perm = [0, 3, 1, 2]>(X) T = MaxPool<auto_pad: string = @auto_pad, "
+         "ceil_mode: int = @ceil_mode, dilations: ints = @dilations, "
+         "kernel_shape: ints = @kernel_shape, pads: ints = @pads, strides: ints = @strides>(XC) "
+         "Y = Transpose<perm = [0, 2, 3, 1]>(T) }";
+}
+
 std::string global_lp_pool(const ExpansionCall& call) {
   if (call.rank(0) < 3) call.fail("the input must be [N,C,sizes]");
   // Opset 1 has a floating p.

@@ -90,7 +90,39 @@ std::string microsoft_gated_rms_norm(const ExpansionCall& call) {
                      silu ? "Factor = Mul(GateF, G)" : "Factor = Identity(G)", rms_text("-1"));
 }
 
-std::string microsoft_group_norm(const ExpansionCall& call) {
+// Rows of one branch each; the scale is one for all branches, or one for each.
+std::string microsoft_branchwise_rms_norm(const ExpansionCall& call) {
+  const int64_t branches = call.integer("num_branches", 0);
+  if (branches < 0) call.fail("num_branches must not be negative");
+  const std::string grouped = branches == 0 ? "Grouped = Identity(XF0)"
+                                            : fmt::format(
+                                                  "Outer = Shape<start = 0, end = -1>(X) "
+                                                  "Inner = Constant<value_ints = [{}, -1]>() "
+                                                  "Form = Concat<axis = 0>(Outer, Inner) "
+                                                  "Grouped = Reshape(XF0, Form)",
+                                                  branches);
+  const char* scale = call.has(1) ? "ScaleF = Cast<to = 1>(Scale0) Width = Shape<start = -1>(Sum) "
+                                    "Any = Constant<value_ints = [-1]>() "
+                                    "ScaleForm = Concat<axis = 0>(Any, Width) "
+                                    "Scale = Reshape(ScaleF, ScaleForm)"
+                                  : "Scale = Constant<value_float = 1.0>()";
+  return fmt::format(R"(<epsilon: float = 0.00001> (X, Scale0) => (Result) {{
+    XF0 = Cast<to = 1>(X)
+    {}
+    Sum = Identity(Grouped)
+    {}
+    {}
+    Whole = Shape(X)
+    YW = Reshape(Y, Whole)
+    Result = CastLike(YW, X)
+  }})",
+                     grouped, scale, rms_text("-1"));
+}
+
+namespace {
+
+// Y, the group normalisation of `source`, which has the rank of the first input.
+std::string group_norm_text(const ExpansionCall& call, const char* source) {
   const bool last = call.integer("channels_last", 1) != 0,
              silu = call.integer("activation", 0) == 1;
   const int rank = call.rank(0);
@@ -99,16 +131,39 @@ std::string microsoft_group_norm(const ExpansionCall& call) {
   for (int k = 1; k + 1 < rank; ++k) to_first += fmt::format(", {}", k);
   for (int k = 2; k < rank; ++k) to_last += fmt::format(", {}", k);
   to_last += ", 1";
-  std::string text =
-      "<groups, channels_last, activation, epsilon: float = 0.00001> (X, Gamma, Beta) => (Y) { "
-      "XF = Cast<to = 1>(X) ScaleF = Cast<to = 1>(Gamma) BiasF = Cast<to = 1>(Beta) ";
+  std::string text = fmt::format(
+      "XF = Cast<to = 1>({}) ScaleF = Cast<to = 1>(Gamma) BiasF = Cast<to = 1>(Beta) ", source);
   text += last ? fmt::format("XC = Transpose<perm = [{}]>(XF) ", to_first) : "XC = Identity(XF) ";
   text +=
       "N = GroupNormalization<num_groups: int = @groups, epsilon: float = @epsilon>"
       "(XC, ScaleF, BiasF) ";
   text += silu ? "S = Sigmoid(N) A = Mul(N, S) " : "A = Identity(N) ";
   text += last ? fmt::format("YF = Transpose<perm = [{}]>(A) ", to_last) : "YF = Identity(A) ";
-  return text + "Y = CastLike(YF, X) }";
+  return text + "Y = CastLike(YF, X) ";
+}
+
+}  // namespace
+
+std::string microsoft_group_norm(const ExpansionCall& call) {
+  return "<groups, channels_last, activation, epsilon: float = 0.00001> (X, Gamma, Beta) => (Y) "
+         "{ " +
+         group_norm_text(call, "X") + "}";
+}
+
+// The skip connection is of the input's shape, or [batch, channels] for all positions.
+std::string microsoft_skip_group_norm(const ExpansionCall& call) {
+  const bool last = call.integer("channels_last", 1) != 0;
+  call.refuse_if(call.rank(0) != 4, "an input of this rank");
+  std::string text =
+      "<groups, channels_last, activation, epsilon: float = 0.00001> "
+      "(X, Gamma, Beta, Skip0, Bias0) => (Y, Sum) { ";
+  text += fmt::format("Places = Constant<value_ints = [{}]>() ", last ? "1, 2" : "2, 3");
+  text += call.rank(3) == 2 ? "Skip = Unsqueeze(Skip0, Places) " : "Skip = Identity(Skip0) ";
+  if (call.has(4)) {
+    text += last ? "Bias = Identity(Bias0) "
+                 : "After = Constant<value_ints = [1, 2]>() Bias = Unsqueeze(Bias0, After) ";
+  }
+  return text + skip_sum(call, 4) + " " + group_norm_text(call, "Sum") + "}";
 }
 
 }  // namespace redfuser::onnx
