@@ -171,8 +171,11 @@ double thin_time(const ThinForm& form, const ThinConfig& config, double lines,
   const double own = coded ? kCodeTurn + kCodeLoad * loads_of(form, config.wide) : kTurn * single;
   const double steps = std::ceil(depth / step_of(form));
   const bool single_thin = !form.thin.depth->is_constant(1);
-  const double turn =
-      own * (1 + kThinShare * config.lines / products) * (single_thin ? kSingleThinLoads : 1);
+  // Scalar units load no elements that a short depth lacks.
+  const double filled =
+      is_tensor(form) ? 1 : std::min(depth / (ahead * config.warps * config.blocks), 1.0);
+  const double singles = single_thin ? 1 + (kSingleThinLoads - 1) * filled : 1;
+  const double turn = own * (1 + kThinShare * config.lines / products) * singles;
   const double taken =
       is_tensor(form) && !coded && single_thin
           ? kSingleStep * batch * std::ceil(extent / config.wide) * steps / target.multiprocessors
