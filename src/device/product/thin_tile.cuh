@@ -150,6 +150,11 @@ __device__ __forceinline__ void thin_load_piece(unsigned (&words)[Tile::PieceWor
   const typename Tile::Type* const at = thin.data + line * thin.line + k * thin.depth;
 #pragma unroll
   for (int w = 0; w < Tile::PieceWords; ++w) words[w] = 0;
+  // One branch skips the loads of a step without elements. Between a scalar unit's loads it takes
+  // longer than they do.
+  if constexpr (Tile::Tensor) {
+    if (valid <= 0) return;
+  }
   if constexpr (Vector && Tile::ThinAlong) {
     if (valid > 0) load_aligned<typename Tile::Type, Tile::PieceDepth, false>(words, at);
   } else {
