@@ -1,8 +1,11 @@
 #include "onnx/functions/expansions.h"
 
+#include <fmt/format.h>
 #include <onnx/defs/parser.h>
+#include <onnx/defs/schema.h>
 #include <onnx/onnx_pb.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -97,6 +100,28 @@ const std::map<std::string, ExpansionText>& texts() {
   return table;
 }
 
+constexpr int kOpset = 23;  // of bodies whose operators it has
+
+// The first opset from kOpset on that has the operators of all nodes: runtimes refuse models of
+// opsets that are newer than they are.
+template <typename Nodes>
+int opset_of(const Nodes& nodes) {
+  int opset = kOpset;
+  for (const ::onnx::NodeProto& node : nodes) {
+    const std::string& op = node.op_type();
+    const bool standard = node.domain().empty();
+    if (standard && ::onnx::OpSchemaRegistry::Schema(op, kOpset, "") == nullptr) {
+      const auto* schema = ::onnx::OpSchemaRegistry::Schema(op, "");
+      RF_CHECK(schema != nullptr, "no operator {}", op);
+      opset = std::max(opset, schema->SinceVersion());
+    }
+    for (const auto& attribute : node.attribute()) {
+      if (attribute.has_g()) opset = std::max(opset, opset_of(attribute.g().node()));
+    }
+  }
+  return opset;
+}
+
 }  // namespace
 
 std::vector<std::string> own_expansion_names() {
@@ -115,11 +140,13 @@ std::shared_ptr<const ::onnx::FunctionProto> own_expansion(
   const ExpansionText write = texts().at(qualified_name(node.domain(), node.op_type()));
   const std::string body = write(ExpansionCall(node, input_types, where));
   if (body.empty()) return nullptr;
-  const std::string text = "<domain: \"own\", opset_import: [\"\" : 27]> Body " + body;
+  const std::string text =
+      fmt::format("<domain: \"own\", opset_import: [\"\" : {}]> Body {}", kOpset, body);
   auto function = std::make_shared<::onnx::FunctionProto>();
   const auto status = ::onnx::OnnxParser::Parse(*function, text.c_str());
   RF_CHECK(status.IsOK(), "{}: {}", node.op_type(), status.ErrorMessage());
   function->set_name(node.op_type());
+  function->mutable_opset_import(0)->set_version(opset_of(function->node()));
   return function;
 }
 
