@@ -1,6 +1,7 @@
 // Parts of one value at a constant distance, joined along an axis of their own, are its windows:
 //     [x[o : o+w], x[o+s : o+s+w], x[o+2·s : ...], ...][k, j] = x[o + k·s + j]
-// Exporters write an unfold so, with a slice for each window.
+// Exporters write an unfold so, with a slice for each window. The elements tell, whatever the
+// operators are.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -68,34 +69,43 @@ class WindowsOfParts {
     if (producer < 0) return false;
     const ir::Node& node = graph_.nodes[static_cast<size_t>(producer)];
     if (node.def == nullptr || node.def->lower == nullptr || node.def->random) return false;
-    ops::Lowering lowering(graph_, [](ir::ValueId) { return false; });
-    known = lowering.element(id, ops::shared_axes(graph_, id))->op == ir::ExprOp::Read;
+    ops::Lowering lowering(graph_, [id](ir::ValueId other) { return other == id; });
+    ir::Expr element = lowering.element(id, ops::shared_axes(graph_, id));
+    known = element->op == ir::ExprOp::Read && element->integer != id;
     return known == 1;
   }
 
+  // Of a node that has an input for each position of an axis.
   std::optional<Windows> find(const ir::Node& node) {
-    if (node.op != "Concat" || !node.domain.empty() || node.inputs.size() < kFewestParts) {
-      return std::nullopt;
+    if (node.def == nullptr || node.def->lower == nullptr || node.def->random) return std::nullopt;
+    const size_t parts = node.inputs.size();
+    if (parts < kFewestParts || node.outputs.size() != 1) return std::nullopt;
+    if (is_view(node.outputs[0])) return std::nullopt;  // one read already
+    const std::vector<ir::Expr> shape = shape_of(node.outputs[0]);
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+      if (!shape[axis]->is_constant(static_cast<int64_t>(parts))) continue;
+      if (auto windows = find(node.outputs[0], axis)) return windows;
     }
-    const std::vector<ir::Expr>& shape = shape_of(node.outputs[0]);
-    const auto attribute = node.attributes.find("axis");
-    if (attribute == node.attributes.end()) return std::nullopt;
-    const auto axis = std::get<int64_t>(attribute->second);
+    return std::nullopt;
+  }
+
+  // At every position of this axis the value's element is a read of one value.
+  std::optional<Windows> find(ir::ValueId value, size_t part_axis) {
+    const std::vector<ir::Expr>& shape = shape_of(value);
     Windows windows;
-    windows.part_axis =
-        static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(shape.size()) : axis);
-    std::vector<ir::Expr> index = ops::shared_axes(graph_, node.outputs[0]);
+    windows.part_axis = part_axis;
+    std::vector<ir::Expr> index = ops::shared_axes(graph_, value);
     for (size_t a = 0; a < index.size(); ++a) {
-      if (a == windows.part_axis || shape[a]->is_constant(1)) index[a] = pool_.integer(0);
+      if (shape[a]->is_constant(1)) index[a] = pool_.integer(0);
     }
+    ops::Lowering lowering(graph_, [&](ir::ValueId id) { return id == value || is_view(id); });
     ir::Expr first = nullptr;
-    for (size_t k = 0; k < node.inputs.size(); ++k) {
-      if (!shape_of(node.inputs[k])[windows.part_axis]->is_constant(1)) return std::nullopt;
-      ops::Lowering lowering(graph_, [this](ir::ValueId id) { return is_view(id); });
-      ir::Expr part = lowering.element(node.inputs[k], index);
+    for (int64_t k = 0; k < shape[part_axis]->integer; ++k) {
+      index[part_axis] = pool_.integer(k);
+      ir::Expr part = lowering.element(value, index);
       if (part->op != ir::ExprOp::Read) return std::nullopt;
       if (first == nullptr) first = part;
-      if (!continues(windows, first, part, static_cast<int64_t>(k))) return std::nullopt;
+      if (!continues(windows, first, part, k)) return std::nullopt;
     }
     windows.source = static_cast<ir::ValueId>(first->integer);
     if (!find_axes(windows, first, index)) return std::nullopt;

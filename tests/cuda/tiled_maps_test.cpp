@@ -1,5 +1,5 @@
-// Elementwise steps that change the order of dimensions on a GPU, against the CPU; skipped where
-// there is no GPU.
+// Elementwise steps that change the order of dimensions on a GPU, against the CPU. Skipped without
+// a GPU.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>

@@ -62,6 +62,17 @@ TEST_F(JoinWindows, OfEveryForm) {
   }
 }
 
+TEST_F(JoinWindows, OfWhatIsComputed) {
+  const Unfold u{"", {3, 20}, 1, 0, 5, 1, 0, 1, {}};
+  const ir::ValueId x = b.node("Exp", {input(u.dims)});
+  std::vector<ir::ValueId> parts;
+  for (int64_t k = 0; k < 6; ++k) parts.push_back(part(x, u, k));
+  named_output(b.node("Concat", parts, {{"axis", u.joined}}), "y");
+  EXPECT_TRUE(joins());
+  EXPECT_EQ(count("Exp"), 1);
+  EXPECT_EQ(count("Concat") + count("Slice"), 0);
+}
+
 // Each graph lacks one condition.
 TEST_F(JoinWindows, OthersStay) {
   const auto expect_kept = [&](const std::vector<ir::ValueId>& parts, int64_t axis) {

@@ -73,7 +73,7 @@ std::optional<QuantizedRows> rows_of(const ir::Graph& graph, ir::Expr body, ir::
   return rows;
 }
 
-// Whether all sums of the body lie within `head`; `seen` has what was looked at.
+// Whether all sums of the body lie within `head`. `seen` holds the expressions visited so far.
 bool has_all_sums(ir::Expr body, ir::Expr head, std::unordered_set<ir::Expr>& seen) {
   if (body == head || !seen.insert(body).second) return true;
   if (is_product(body)) return false;
