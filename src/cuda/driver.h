@@ -106,8 +106,9 @@ class Module {
   Module& operator=(const Module&) = delete;
   // A kernel, allowed `shared_bytes` of dynamic shared memory and clusters of `cluster` blocks of
   // so many threads. InternalError if the device has not the room for one of them.
-  FunctionHandle function(const std::string& name, int threads, int shared_bytes,
-                          int cluster) const;
+  // `early`: the kernel may start while others run (LaunchShape::early).
+  FunctionHandle function(const std::string& name, int threads, int shared_bytes, int cluster,
+                          bool early = false) const;
 
  private:
   DevicePtr device_;

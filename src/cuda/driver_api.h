@@ -40,6 +40,7 @@ enum FunctionAttribute : int {
   kSharedSizeBytes = 1,
   kLocalSizeBytes = 3,
   kMaxDynamicSharedSizeBytes = 8,
+  kPreferredSharedMemoryCarveout = 9,
   kNonPortableClusterSizeAllowed = 14,
 };
 

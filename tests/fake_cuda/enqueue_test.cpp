@@ -1,4 +1,5 @@
 // Runs on the caller's memory and stream: copies, allocations, launches and replays.
+#include <set>
 #include <thread>
 
 #include "fake_cuda/device_harness.h"
@@ -199,6 +200,17 @@ TEST_F(Enqueue, AKernelStartsEarlyBehindAnotherOfItsStep) {
   for (int run = 0; run < 3; ++run) session.run(inputs);
   EXPECT_EQ(gpu->recorded, 2);
   EXPECT_EQ(gpu->early, std::vector<int>{1});
+}
+
+// A multiprocessor that divides its memory anew has to be idle.
+TEST_F(Enqueue, KernelsThatOverlapPreferOneDivisionOfMemory) {
+  session_for("g (float[1024] x) => (float[1024] y) { y = Exp(x) }");
+  EXPECT_TRUE(gpu->carveouts.empty());
+  session_for(
+      "g (float16[1,768] x, float16[768,3072] w, float16[3072,768] d) => "
+      "(float16[1,768] y) { p = MatMul(x, w) r = Relu(p) y = MatMul(r, d) }");
+  ASSERT_GE(gpu->carveouts.size(), 2u);
+  EXPECT_EQ(std::set(gpu->carveouts.begin(), gpu->carveouts.end()).size(), 1u);
 }
 
 // The early start is an edge's, which a changed kernel leaves as it is.

@@ -392,6 +392,7 @@ Result cuFuncSetAttribute(FunctionHandle function, int which, int value) {
   const std::lock_guard lock(mutex);
   FunctionState& state = static_cast<Kernel*>(function)->state;
   if (which == kNonPortableClusterSizeAllowed) state.large_clusters = value != 0;
+  if (which == kPreferredSharedMemoryCarveout) fake.carveouts.push_back(value);
   if (which != kMaxDynamicSharedSizeBytes) return kSuccess;
   const Result result = refused(shared_problem(value, state, fake.architecture));
   if (result == kSuccess) state.most_dynamic = value;

@@ -94,7 +94,8 @@ cuda::FunctionHandle KernelLoader::load_kernel(const codegen::KernelLaunch& laun
     kernel.module = std::make_shared<const cuda::Module>(device_, kernel.text.cubin, launch.name);
   }
   step.modules.push_back(kernel.module);
-  return kernel.module->function(launch.name, launch.block, launch.shared, launch.cluster);
+  return kernel.module->function(launch.name, launch.block, launch.shared, launch.cluster,
+                                 launch.early);
 }
 
 }  // namespace redfuser::runtime
