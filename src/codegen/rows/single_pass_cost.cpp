@@ -19,6 +19,8 @@ constexpr double kStartTime = 3.6, kChunkTime = 0.074, kTileTime = 0.26, kTileCh
 // Groups of rows that start at no vector are loaded, and stored, behind branches, which the blocks
 // of a full multiprocessor wait for one after the other: of each chunk, and the share of its store.
 constexpr double kRaggedTime = 0.3, kRaggedStore = 0.52;
+// Blocks that are alone wait in each further tile that is mapped back: of each element of a thread.
+constexpr double kRaggedElement = 0.0375;
 constexpr double kBlockTime = 0.46, kLaneTime = 0.044, kSharedTime = 0.085;
 // Of segments: the count of who is last, each of which waits for the one before, and a second
 // kernel.
@@ -165,11 +167,18 @@ class Enumeration {
         blocks / (target_.multiprocessors * static_cast<double>(resident_blocks(c)));
     const double turns = std::max(1.0, full);
     const double waits = (turns + std::ceil(turns)) / 2;
-    const double ragged = facts_.ragged ? kRaggedTime * (facts_.maps_back ? 1 + kRaggedStore : 1) *
-                                              c.chunks * std::min(1.0, full)
-                                        : 0;
+    const int64_t more_tiles = (twice ? 2 : 1) * tiles - 1;
     return kStartTime + std::max(memory, work) / std::pow(busy, kIdlePower) +
-           waits * (row_time(c, (twice ? 2 : 1) * tiles - 1) + ragged);
+           waits * (row_time(c, more_tiles) + ragged_time(c, more_tiles, std::min(1.0, full)));
+  }
+
+  // Of a row, where `full` is the share of the blocks that can run at once.
+  double ragged_time(const SinglePassConfig& c, int64_t more_tiles, double full) const {
+    if (!facts_.ragged) return 0;
+    const double first = kRaggedTime * (facts_.maps_back ? 1 + kRaggedStore : 1) * c.chunks * full;
+    const double further =
+        facts_.maps_back ? kRaggedElement * facts_.width * c.chunks * (1 - full) : 0;
+    return first + further * static_cast<double>(more_tiles);
   }
 
   // Of an element.
