@@ -164,6 +164,28 @@ TEST_P(GrowingStates, LaunchWhatASessionOfTheirOwnWould) {
 
 INSTANTIATE_TEST_SUITE_P(Prepared, GrowingStates, ::testing::Bool());
 
+// The first token in a state's memory is planned for those after it, and the second is recorded.
+TEST_F(Growing, TheThirdTokenReplaysAGraph) {
+  const Model file = Model::load(std::string(test_paths::models()) + "/decoders/llama/model.onnx");
+  Session session(compile(file), options);
+  States states(session, file);
+  const auto run = [&](int64_t tokens) {
+    NamedTensors inputs =
+        inputs_of(file, {{"past_sequence_length", states.length()}, {"sequence_length", tokens}});
+    std::erase_if(inputs, [](const auto& input) { return input.first.starts_with("past"); });
+    states.run(inputs);
+  };
+  run(20);
+  run(1);
+  run(1);
+  const int graphs = gpu->graphs, replays = gpu->replays;
+  for (int token = 1; token <= 8; ++token) {
+    run(1);
+    EXPECT_EQ(gpu->replays, replays + token);
+  }
+  EXPECT_EQ(gpu->graphs, graphs);
+}
+
 TEST_F(Growing, ReductionsAndProductsOverTheLength) {
   const char* const graphs[] = {
       "g (float[b, n] x) => (float[b, n] y) { y = Softmax<axis = -1>(x) }",

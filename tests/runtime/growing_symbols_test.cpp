@@ -47,6 +47,19 @@ TEST(GrowingSymbols, AreKeptWhileOtherRunsAreBetween) {
   EXPECT_EQ(symbols.greatest({1, 12}), (Sizes{1, 16}));
 }
 
+// Batch, mask, positions before. Where the mask grows as well, that is learned.
+TEST(GrowingSymbols, AreThoseOfMemoryWithRoomUntilMoreIsLearned) {
+  const std::vector<bool> positions = {false, false, true};
+  GrowingSymbols symbols;
+  symbols.note({1, 5, 4}, positions);
+  EXPECT_TRUE(symbols.steady());
+  EXPECT_EQ(symbols.greatest({1, 5, 4}), (Sizes{1, 5, 16}));
+  for (int64_t run = 1; run < 4; ++run) symbols.note({1, 5 + run, 4 + run}, positions);
+  EXPECT_EQ(symbols.greatest({1, 8, 7}), (Sizes{1, 16, 15}));
+  symbols.note({1, 9, 0});
+  EXPECT_FALSE(symbols.steady());
+}
+
 TEST(GrowingSymbols, TooLongRunsHaveNoClass) {
   const GrowingSymbols symbols = after({{1}, {2}, {3}, {4}});
   EXPECT_FALSE(symbols.greatest({int64_t{1} << 62}));

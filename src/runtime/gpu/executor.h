@@ -130,6 +130,7 @@ class GpuExecutor : public Executor {
   size_t kept_shapes_;
   cuda::Stream stream_;
   GrowingSymbols growing_;
+  std::vector<bool> appended_;  // symbols that this run grows in memory with room; empty: none
   std::vector<int64_t> last_symbols_;  // of the run before, as its addresses
   Addresses last_addresses_;
   cuda::Event ordered_;  // of order()

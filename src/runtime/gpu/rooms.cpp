@@ -52,6 +52,7 @@ void GpuExecutor::bind_rooms(const NamedDeviceTensors& inputs, const NamedDevice
     }
   }
   std::set<std::string> in_place;
+  appended_.clear();
   for (const auto& [value, append] : appends) {
     const std::string &past = value_of(append.past).name, &present = value_of(value).name;
     const auto output = outputs.find(present);
@@ -63,7 +64,14 @@ void GpuExecutor::bind_rooms(const NamedDeviceTensors& inputs, const NamedDevice
                  append.axis);
     }
     const bool same = has_room && before.data == given.data && before.room == given.room;
-    if (same) in_place.insert(past);
+    if (same) {
+      in_place.insert(past);
+      const ir::Expr length = value_of(append.past).shape[append.axis];
+      appended_.resize(symbols_.size());
+      for (const ir::Expr size : {length, append.begin}) {
+        if (size->op == ir::ExprOp::Symbol) appended_[static_cast<size_t>(size->integer)] = true;
+      }
+    }
     bind(append.room, present, (has_room ? given.room : given.dims)[append.axis]);
     bind(append.begin, present, same ? before.dims[append.axis] : 0);
   }

@@ -26,7 +26,7 @@ void GpuExecutor::reserve(int64_t arena_bytes) {
 BoundProgram& GpuExecutor::shape_for(const Addresses& addresses, const InputCopy& copy_inputs) {
   Key key{symbols_, {}, keeps_any(), {}};
   for (const auto& [value, address] : addresses) key.elsewhere.push_back(value);
-  growing_.note(symbols_);
+  growing_.note(symbols_, appended_);
   if (BoundProgram* shape = known_shape(key, addresses)) return *shape;
   if (BoundProgram* shape = growing_shape(key, addresses, copy_inputs)) return *shape;
   return add_shape(std::move(key), tuner_ ? tune(copy_inputs) : TunedSteps{steps_, {}}, addresses);

@@ -23,23 +23,35 @@ std::vector<bool> changed(const std::vector<int64_t>& before, const std::vector<
   return result;
 }
 
+bool has_all(const std::vector<bool>& symbols, const std::vector<bool>& of) {
+  if (symbols.size() != of.size()) return false;
+  for (size_t i = 0; i < of.size(); ++i) {
+    if (of[i] && !symbols[i]) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 int64_t greatest_length(int64_t length) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(length, kShortest))));
 }
 
-void GrowingSymbols::note(const std::vector<int64_t>& symbols) {
+void GrowingSymbols::note(const std::vector<int64_t>& symbols, const std::vector<bool>& appended) {
+  appended_ = appended;
+  if (!appended_.empty() && !has_all(grows_, appended_)) grows_ = appended_;
   if (symbols == last_) return;
   std::vector<bool> now;
   if (last_.size() == symbols.size()) now = changed(last_, symbols);
   runs_ = !now.empty() && now == changed_ ? runs_ + 1 : 1;
   changed_ = std::move(now);
   last_ = symbols;
-  if (steady()) grows_ = changed_;
+  if (learned()) grows_ = changed_;
 }
 
-bool GrowingSymbols::steady() const { return !changed_.empty() && runs_ >= kSteadyRuns; }
+bool GrowingSymbols::learned() const { return !changed_.empty() && runs_ >= kSteadyRuns; }
+
+bool GrowingSymbols::steady() const { return learned() || !appended_.empty(); }
 
 std::optional<std::vector<int64_t>> GrowingSymbols::greatest(
     const std::vector<int64_t>& symbols) const {
