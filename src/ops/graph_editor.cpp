@@ -1,6 +1,9 @@
 #include "ops/graph_editor.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "ops/infer.h"
@@ -73,6 +76,35 @@ void GraphEditor::place() {
     if (n < old_nodes_) append_node(graph_, std::move(old[static_cast<size_t>(n)]));
   }
   before_.clear();
+}
+
+Replacement::Replacement(ir::Graph& graph, GraphEditor& editor, ir::NodeId origin, std::string kind)
+    : graph_(graph),
+      editor_(editor),
+      at_(origin),
+      origin_(graph.nodes[static_cast<size_t>(origin)]),
+      kind_(std::move(kind)) {}
+
+ir::ValueId Replacement::add(const std::string& op, std::vector<ir::ValueId> inputs,
+                             ir::Attributes attributes) {
+  ir::Node node = new_node_for(origin_, op, std::move(inputs));
+  node.attributes = std::move(attributes);
+  return editor_.add(at_, std::move(node), unique());
+}
+
+ir::ValueId Replacement::integers(Dims dims, const std::vector<int64_t>& numbers) {
+  Tensor tensor(DType::Int64, std::move(dims));
+  std::copy(numbers.begin(), numbers.end(), tensor.as<int64_t>());
+  return add_constant(graph_, unique(), std::move(tensor));
+}
+
+ir::ValueId Replacement::list(const std::vector<int64_t>& numbers) {
+  return integers({static_cast<int64_t>(numbers.size())}, numbers);
+}
+
+std::string Replacement::unique() const {
+  const ir::Value& output = graph_.values[static_cast<size_t>(origin_.outputs[0])];
+  return fmt::format("{}.{}#{}", output.name, kind_, graph_.values.size());
 }
 
 }  // namespace redfuser::ops

@@ -45,4 +45,26 @@ class GraphEditor {
   std::map<ir::NodeId, std::vector<ir::NodeId>> before_;  // new nodes by the old one after them
 };
 
+// What is written in the place of a node: right before it, of its opset or a newer one, and with
+// its name and source. New values are named after its first output and `kind`.
+class Replacement {
+ public:
+  Replacement(ir::Graph& graph, GraphEditor& editor, ir::NodeId origin, std::string kind);
+
+  ir::ValueId add(const std::string& op, std::vector<ir::ValueId> inputs,
+                  ir::Attributes attributes = {});
+  // Constants of int64: of any sizes, and of one axis.
+  ir::ValueId integers(Dims dims, const std::vector<int64_t>& numbers);
+  ir::ValueId list(const std::vector<int64_t>& numbers);
+
+ private:
+  std::string unique() const;
+
+  ir::Graph& graph_;
+  GraphEditor& editor_;
+  const ir::NodeId at_;
+  const ir::Node origin_;  // nodes move while others are added
+  const std::string kind_;
+};
+
 }  // namespace redfuser::ops

@@ -2,8 +2,6 @@
 //     [x[o : o+w], x[o+s : o+s+w], x[o+2·s : ...], ...][k, j] = x[o + k·s + j]
 // Exporters write an unfold so, with a slice for each window. The elements tell, whatever the
 // operators are.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -31,6 +29,59 @@ struct Windows {
   std::vector<int64_t> axes;
 };
 
+// first + step · (0, 1, ..., count - 1), a function of its index.
+ir::ValueId progression(int64_t count, int64_t step, int64_t first, ops::Replacement& to) {
+  const ir::ValueId numbers =
+      to.add("Range", {to.integers({}, {0}), to.integers({}, {count}), to.integers({}, {1})});
+  const ir::ValueId scaled =
+      step == 1 ? numbers : to.add("Mul", {numbers, to.integers({}, {step})});
+  return first == 0 ? scaled : to.add("Add", {scaled, to.integers({}, {first})});
+}
+
+// Dimensions of the axes `order`, sorted, with dimensions of one element for the missing axes.
+ir::ValueId arranged(ir::ValueId value, const std::vector<int64_t>& order, size_t rank,
+                     ops::Replacement& to) {
+  std::vector<int64_t> sorted = order, permutation, missing;
+  std::sort(sorted.begin(), sorted.end());
+  for (const int64_t axis : sorted) {
+    permutation.push_back(std::find(order.begin(), order.end(), axis) - order.begin());
+  }
+  if (sorted != order) value = to.add("Transpose", {value}, {{"perm", permutation}});
+  for (size_t axis = 0; axis < rank; ++axis) {
+    const auto number = static_cast<int64_t>(axis);
+    if (!std::binary_search(sorted.begin(), sorted.end(), number)) missing.push_back(number);
+  }
+  return missing.empty() ? value : to.add("Unsqueeze", {value, to.list(missing)});
+}
+
+// Gather(source, positions[k, j]) with its dimensions in the order of the result, whose shape is
+// given by value: added nodes move values.
+ir::ValueId joined(const Windows& windows, std::vector<ir::Expr> shape, ops::Replacement& to) {
+  const int64_t window = windows.axes[windows.dim];
+  ir::ValueId positions =
+      progression(shape[windows.part_axis]->integer, windows.step, windows.first, to);
+  if (window != kNone) {
+    positions = to.add(
+        "Add", {to.add("Unsqueeze", {positions, to.list({1})}),
+                progression(shape[static_cast<size_t>(window)]->integer, windows.stride, 0, to)});
+  }
+  ir::ValueId result =
+      to.add("Gather", {windows.source, positions}, {{"axis", static_cast<int64_t>(windows.dim)}});
+  std::vector<int64_t> order;  // axes of the result, as the gathered dimensions have them
+  std::vector<int64_t> single;
+  for (size_t d = 0; d < windows.axes.size(); ++d) {
+    if (d == windows.dim) order.push_back(static_cast<int64_t>(windows.part_axis));
+    if (windows.axes[d] != kNone) {
+      order.push_back(windows.axes[d]);
+    } else if (d != windows.dim) {
+      const int64_t behind = d > windows.dim && window != kNone ? 1 : 0;
+      single.push_back(static_cast<int64_t>(d) + behind);
+    }
+  }
+  if (!single.empty()) result = to.add("Squeeze", {result, to.list(single)});
+  return arranged(result, order, shape.size(), to);
+}
+
 class WindowsOfParts {
  public:
   explicit WindowsOfParts(ir::Graph& graph)
@@ -41,9 +92,9 @@ class WindowsOfParts {
     for (size_t n = 0; n < nodes; ++n) {
       const auto windows = find(graph_.nodes[n]);
       if (!windows) continue;
-      at_ = static_cast<ir::NodeId>(n);
-      origin_ = graph_.nodes[n];
-      replaced_.emplace_back(origin_.outputs[0], joined(*windows));
+      ops::Replacement to(graph_, editor_, static_cast<ir::NodeId>(n), "window");
+      const ir::ValueId from = graph_.nodes[n].outputs[0];
+      replaced_.emplace_back(from, joined(*windows, shape_of(from), to));
     }
     if (replaced_.empty()) return false;
     editor_.place();
@@ -161,82 +212,10 @@ class WindowsOfParts {
     return true;
   }
 
-  // Gather(source, positions[k, j]) with its dimensions in the order of the result.
-  ir::ValueId joined(const Windows& windows) {
-    const std::vector<ir::Expr> shape = shape_of(origin_.outputs[0]);  // added nodes move values
-    const int64_t window = windows.axes[windows.dim];
-    ir::ValueId positions =
-        progression(shape[windows.part_axis]->integer, windows.step, windows.first);
-    if (window != kNone) {
-      positions =
-          add("Add", {add("Unsqueeze", {positions, integers({1}, {1})}),
-                      progression(shape[static_cast<size_t>(window)]->integer, windows.stride, 0)});
-    }
-    ir::ValueId result =
-        add("Gather", {windows.source, positions}, {{"axis", static_cast<int64_t>(windows.dim)}});
-    std::vector<int64_t> order;  // axes of the result, as the gathered dimensions have them
-    std::vector<int64_t> single;
-    for (size_t d = 0; d < windows.axes.size(); ++d) {
-      if (d == windows.dim) order.push_back(static_cast<int64_t>(windows.part_axis));
-      if (windows.axes[d] != kNone) {
-        order.push_back(windows.axes[d]);
-      } else if (d != windows.dim) {
-        const int64_t behind = d > windows.dim && window != kNone ? 1 : 0;
-        single.push_back(static_cast<int64_t>(d) + behind);
-      }
-    }
-    if (!single.empty()) result = add("Squeeze", {result, list(single)});
-    return arranged(result, order, shape.size());
-  }
-
-  // Dimensions of the axes `order`, sorted, with dimensions of one element for the missing axes.
-  ir::ValueId arranged(ir::ValueId value, const std::vector<int64_t>& order, size_t rank) {
-    std::vector<int64_t> sorted = order, permutation, missing;
-    std::sort(sorted.begin(), sorted.end());
-    for (const int64_t axis : sorted) {
-      permutation.push_back(std::find(order.begin(), order.end(), axis) - order.begin());
-    }
-    if (sorted != order) value = add("Transpose", {value}, {{"perm", permutation}});
-    for (size_t axis = 0; axis < rank; ++axis) {
-      const auto number = static_cast<int64_t>(axis);
-      if (!std::binary_search(sorted.begin(), sorted.end(), number)) missing.push_back(number);
-    }
-    return missing.empty() ? value : add("Unsqueeze", {value, list(missing)});
-  }
-
-  // first + step · (0, 1, ..., count - 1), a function of its index.
-  ir::ValueId progression(int64_t count, int64_t step, int64_t first) {
-    const ir::ValueId numbers =
-        add("Range", {integers({}, {0}), integers({}, {count}), integers({}, {1})});
-    const ir::ValueId scaled = step == 1 ? numbers : add("Mul", {numbers, integers({}, {step})});
-    return first == 0 ? scaled : add("Add", {scaled, integers({}, {first})});
-  }
-
-  ir::ValueId list(const std::vector<int64_t>& numbers) {
-    return integers({static_cast<int64_t>(numbers.size())}, numbers);
-  }
-  ir::ValueId integers(Dims dims, const std::vector<int64_t>& numbers) {
-    Tensor tensor(DType::Int64, std::move(dims));
-    std::copy(numbers.begin(), numbers.end(), tensor.as<int64_t>());
-    return ops::add_constant(graph_, unique(), std::move(tensor));
-  }
-  ir::ValueId add(const std::string& op, std::vector<ir::ValueId> inputs,
-                  ir::Attributes attributes = {}) {
-    ir::Node node = ops::new_node_for(origin_, op, std::move(inputs));
-    node.attributes = std::move(attributes);
-    return editor_.add(at_, std::move(node), unique());
-  }
-  std::string unique() const {
-    return fmt::format("{}.window#{}", graph_.values[static_cast<size_t>(origin_.outputs[0])].name,
-                       graph_.values.size());
-  }
-
   ir::Graph& graph_;
   ir::ExprPool& pool_;
   ops::GraphEditor editor_;
   std::vector<signed char> views_;  // of the values: -1 unknown, else whether it is a view
-  ir::NodeId at_ = 0;
-  ir::Node origin_;
   std::vector<std::pair<ir::ValueId, ir::ValueId>> replaced_;
 };
 

@@ -1,8 +1,6 @@
 // The positions of elements that are nonzero wherever they are: functions of the position's number.
 //     NonZero(x)[d, k] = ⌊k / (n(d+1)·…)⌋ mod n(d)          x of sizes n, nonzero everywhere
 // Exporters write the indices of an axis so, of as many ones as the axis is long.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -28,9 +26,8 @@ class PositionsOfOnes {
       if (node.op != "NonZero" || !node.domain.empty() || !nonzero_everywhere(node.inputs[0])) {
         continue;
       }
-      at_ = static_cast<ir::NodeId>(n);
-      origin_ = node;
-      replaced_.emplace_back(node.outputs[0], positions(node.inputs[0]));
+      ops::Replacement to(graph_, editor_, static_cast<ir::NodeId>(n), "position");
+      replaced_.emplace_back(node.outputs[0], positions(node.inputs[0], to));
     }
     if (replaced_.empty()) return false;
     editor_.place();
@@ -58,41 +55,24 @@ class PositionsOfOnes {
     return ir::proved_less(*graph_.pool, graph_.pool->integer(0), element);
   }
 
-  ir::ValueId positions(ir::ValueId id) {
+  ir::ValueId positions(ir::ValueId id, ops::Replacement& to) {
     const int64_t rank = static_cast<int64_t>(value_of(id).shape.size());
-    const ir::ValueId sizes = add("Shape", {id});
-    ir::ValueId count = size(sizes, 0);
-    for (int64_t d = 1; d < rank; ++d) count = add("Mul", {count, size(sizes, d)});
-    const ir::ValueId number = add("Range", {integers({0}, {}), count, integers({1}, {})});
+    const ir::ValueId sizes = to.add("Shape", {id});
+    ir::ValueId count = size(sizes, 0, to);
+    for (int64_t d = 1; d < rank; ++d) count = to.add("Mul", {count, size(sizes, d, to)});
+    const ir::ValueId number = to.add("Range", {to.integers({}, {0}), count, to.integers({}, {1})});
     std::vector<ir::ValueId> rows(static_cast<size_t>(rank));
     ir::ValueId rest = number;
     for (int64_t d = rank - 1; d >= 0; --d) {
-      const ir::ValueId index = d > 0 ? add("Mod", {rest, size(sizes, d)}) : rest;
-      if (d > 0) rest = add("Div", {rest, size(sizes, d)});
-      rows[static_cast<size_t>(d)] = add("Unsqueeze", {index, integers({0}, {1})});
+      const ir::ValueId index = d > 0 ? to.add("Mod", {rest, size(sizes, d, to)}) : rest;
+      if (d > 0) rest = to.add("Div", {rest, size(sizes, d, to)});
+      rows[static_cast<size_t>(d)] = to.add("Unsqueeze", {index, to.list({0})});
     }
-    return rank == 1 ? rows[0] : add("Concat", rows, {{"axis", int64_t{0}}});
+    return rank == 1 ? rows[0] : to.add("Concat", rows, {{"axis", int64_t{0}}});
   }
 
-  ir::ValueId size(ir::ValueId sizes, int64_t dim) {
-    return add("Gather", {sizes, integers({dim}, {})}, {{"axis", int64_t{0}}});
-  }
-
-  ir::ValueId integers(const std::vector<int64_t>& list, Dims dims) {
-    Tensor tensor(DType::Int64, std::move(dims));
-    std::copy(list.begin(), list.end(), tensor.as<int64_t>());
-    return ops::add_constant(graph_, unique(), std::move(tensor));
-  }
-
-  ir::ValueId add(const std::string& op, std::vector<ir::ValueId> inputs,
-                  ir::Attributes attributes = {}) {
-    ir::Node node = ops::new_node_for(origin_, op, std::move(inputs));
-    node.attributes = std::move(attributes);
-    return editor_.add(at_, std::move(node), unique());
-  }
-
-  std::string unique() const {
-    return fmt::format("{}.position#{}", value_of(origin_.outputs[0]).name, graph_.values.size());
+  static ir::ValueId size(ir::ValueId sizes, int64_t dim, ops::Replacement& to) {
+    return to.add("Gather", {sizes, to.integers({}, {dim})}, {{"axis", int64_t{0}}});
   }
 
   // A function of index functions alone is an index function.
@@ -108,8 +88,6 @@ class PositionsOfOnes {
 
   ir::Graph& graph_;
   ops::GraphEditor editor_;
-  ir::NodeId at_ = 0;
-  ir::Node origin_;
   std::vector<std::pair<ir::ValueId, ir::ValueId>> replaced_;
 };
 
