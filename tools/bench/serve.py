@@ -115,7 +115,7 @@ def main():
         try:
             rounds = [measured(server, arguments.seconds) for _ in range(arguments.rounds)]
         finally:
-            server.stop()
+            server.close()
     result = {"processor": machine.processor(), "cores": os.cpu_count(), "clients": CLIENTS, "max_rows": ROWS, "wait_ms": WAIT_MS, "ray": ray.__version__}
     for name, figures in rounds[0].items():
         result[name] = {field: round(statistics.median(each[name][field] for each in rounds), 2) for field in figures}
