@@ -1,12 +1,17 @@
 """A Ray cluster that runs on the machine before redfuser-serve starts, which takes no part in it."""
 
+import contextlib
 import os
 import pathlib
 import subprocess
+import tempfile
 import time
 import unittest
 
-from serve_server import START_S
+import numpy as np
+import tritonclient.http
+
+from serve_server import START_S, Server, tensors, write_affine
 
 
 class OtherCluster:
@@ -54,3 +59,16 @@ class Beside(unittest.TestCase):
             clusters = [argument for argument in command if argument.startswith("--gcs-address=")]
             self.assertEqual(len(clusters), 1)
             self.assertNotEqual(clusters[0], f"--gcs-address={self.cluster.address()}")
+
+    def test_a_server_may_join_it(self):
+        with tempfile.TemporaryDirectory(prefix="redfuser-") as temporary:
+            folder = pathlib.Path(temporary, "models")
+            write_affine(folder / "joined.onnx", 2)
+            with contextlib.closing(Server(folder, "--address", "auto")) as server:
+                x = np.ones((1, 256), np.float32)
+                client = server.client()
+                found = client.infer("joined", tensors({"x": x}, tritonclient.http)).as_numpy("y")
+                np.testing.assert_array_equal(found, 2 * x + 2)
+        # The applications outlive the command.
+        found = client.infer("joined", tensors({"x": x}, tritonclient.http)).as_numpy("y")
+        np.testing.assert_array_equal(found, 2 * x + 2)
