@@ -2,7 +2,7 @@
 # Builds with AddressSanitizer and UndefinedBehaviorSanitizer, and runs the C++ tests that match a
 # pattern (all by default); or builds with ThreadSanitizer and runs the tests that use several
 # threads, on the CPU and on the fake GPU, or lets threads run one session of ONNX Runtime at once for
-# each of models, with all nodes in the execution provider; or links redfuser-run by link-time
+# each of models, with all nodes in an execution provider, likewise; or links redfuser-run by link-time
 # optimisation, which compares the types and functions that files define by one name.
 #
 #   tools/sanitize.sh [PATTERN]
@@ -18,7 +18,7 @@ if [ "${1:-}" = thread ]; then
   sanitized=${REDFUSER_SANITIZED_BUILD:-$root/build-thread}
   shift
 elif [ "${1:-}" = provider ]; then
-  kind=thread targets=(redfuser_provider_threads)
+  kind=thread targets=(redfuser_provider_threads fake_cuda fake_nvrtc fake_cublasLt fake_nvidia-ml)
   sanitized=${REDFUSER_SANITIZED_BUILD:-$root/build-thread}
 fi
 "$root/tools/setup.sh"
@@ -44,8 +44,12 @@ export ASAN_OPTIONS=detect_container_overflow=0 UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS=halt_on_error=1
 if [ "${1:-}" = provider ]; then
   onnxruntime=$(echo "$venv"/lib/python3*/site-packages/onnxruntime/capi/libonnxruntime.so.*)
-  exec "$sanitized/tests/redfuser_provider_threads" "$onnxruntime" "$sanitized/libredfuser_ep.so" \
-    "$root"/models/*/model.onnx
+  TSAN_OPTIONS+=:suppressions=$root/tests/provider/thread_suppressions.txt
+  for name in RedFuserExecutionProvider RedFuserCudaExecutionProvider; do
+    REDFUSER_CUDA_LIBRARIES=$sanitized/tests/fake_cuda "$sanitized/tests/redfuser_provider_threads" \
+      "$onnxruntime" "$sanitized/libredfuser_ep.so" $name "$root"/models/*/model.onnx
+  done
+  exit
 fi
 for target in "${targets[@]}"; do
   "$sanitized/tests/$target" --gtest_filter="${1:-*}" --gtest_brief=1
