@@ -15,7 +15,7 @@ if(PROTOBUF_SHARED AND RE2_SHARED)
   # It also unloads the library to load it again, but protobuf's stays and knows its messages.
   set(ep_symbols ${PROJECT_SOURCE_DIR}/src/ep/library/exported_symbols.map)
   target_link_options(redfuser_ep PRIVATE -Wl,--version-script=${ep_symbols} -Wl,-z,defs
-                      -Wl,-z,nodelete -s)
+                      -Wl,-z,nodelete $<$<NOT:$<BOOL:${REDFUSER_SANITIZE}>>:-s>)
   set_target_properties(redfuser_ep PROPERTIES REDFUSER_SHARED_RUNTIME ON
                         LINK_DEPENDS ${ep_symbols})
 endif()

@@ -11,7 +11,6 @@ set -euo pipefail
 . "$(dirname "$0")/wheel_tools.sh"
 
 work=$build/provider
-onnxruntime_versions=(1.23.2 1.31.1)
 
 # The library with protobuf under a name of its own: other packages in the process, such as RedFuser's,
 # may carry the same protobuf, which takes the messages of ONNX once.

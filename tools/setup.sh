@@ -11,7 +11,7 @@ packages=(g++ cmake ninja-build make ccache clang-format git graphviz python3 py
           nlohmann-json3-dev libfmt-dev libre2-dev zlib1g-dev)
 # A newer CMake than Debian 12 has, for ONNX's build only; the others are for the tests. NVRTC
 # compiles the generated kernels where there is no GPU.
-python_packages=(cmake==3.31.6 "onnx==$onnx_version" numpy==2.4.6 onnxruntime==1.31.1
+python_packages=(cmake==3.31.6 "onnx==$onnx_version" numpy==2.4.6 "onnxruntime==${onnxruntime_versions[-1]}"
                  nvidia-cuda-nvrtc==13.0.88)
 
 install_packages() {

@@ -11,7 +11,7 @@ set -euo pipefail
 . "$(dirname "$0")/wheel_tools.sh"
 
 work=$build/python
-test_packages=("onnx==$onnx_version" numpy==2.4.6 mypy==2.4.1 "${pins[@]: -1}")
+test_packages=("onnx==$onnx_version" "onnxruntime==${onnxruntime_versions[-1]}" numpy==2.4.6 mypy==2.4.1 "${pins[@]: -1}")
 
 # The library and the programs of the build, as the package finds them.
 install_library() {

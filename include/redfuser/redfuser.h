@@ -43,6 +43,8 @@ struct ValueInfo {
   struct Dimension {
     int64_t size = -1;  // -1: symbolic
     std::string symbol;
+    // The name of an open dimension in the file; empty where `symbol` is made up or computed.
+    std::string declared = {};
   };
   std::string name;
   DType dtype = DType::Undefined;
@@ -53,21 +55,31 @@ struct ValueInfo {
   std::vector<std::string> classes;
 };
 
+// What a caller gives in place of what the file has.
+struct LoadOptions {
+  // An initializer whose name is here is that tensor, whose memory the model shares; the file need
+  // not hold its data. UserError for a name that no initializer has, and for another type or other
+  // sizes than the initializer's.
+  NamedTensors weights = {};
+  // The bytes of files of external data, by their location as the model names it: any tensor of
+  // that many bytes. UserError for a location that no initializer has, and for too few bytes. A
+  // model with weights or files of the caller cannot be written to a file.
+  NamedTensors files = {};
+  // Sizes of open dimensions of inputs, by the dimension's name and by its denotation. Names that
+  // no open dimension has are passed over. UserError for a size below 0.
+  std::map<std::string, int64_t> sizes = {}, denoted_sizes = {};
+};
+
 class Model {
  public:
   Model() = default;
   explicit Model(std::shared_ptr<const onnx::LoadedModel> handle) : impl_(std::move(handle)) {}
   // Reads, checks and expands an ONNX file. External data is mapped, not copied.
-  static Model load(const std::string& path);
+  static Model load(const std::string& path, const LoadOptions& options = {});
   // The same for the bytes of such a file, which may be freed afterwards. Errors call it `name`;
   // external data lies in the folder of `name`.
-  static Model from_bytes(std::string_view bytes, const std::string& name = "model");
-  // The same with weights of the caller: an initializer whose name is in `weights` is that tensor,
-  // whose memory the model shares; the bytes need not hold its data. UserError for a name that no
-  // initializer has, and for another type or other sizes than the initializer's. Such a model
-  // cannot be written to a file.
-  static Model from_bytes(std::string_view bytes, const std::string& name,
-                          const NamedTensors& weights);
+  static Model from_bytes(std::string_view bytes, const std::string& name = "model",
+                          const LoadOptions& options = {});
   // As load, also for a file with operators that are not supported: save() writes it as it is, and
   // a run throws the error of load.
   static Model load_to_save(const std::string& path);

@@ -20,7 +20,7 @@ from .generator import Generation, Generator
 from .inference import InferenceSession, NodeArg, get_all_providers, get_available_providers, get_device
 from .ort_options import (ExecutionMode, ExecutionOrder, GraphOptimizationLevel, ModelMetadata, RunOptions, SessionOptions,
                           disable_telemetry_events, enable_telemetry_events, preload_dlls, set_default_logger_severity,
-                          set_default_logger_verbosity)
+                          set_default_logger_verbosity, set_global_thread_pool_sizes)
 from .ort_values import IOBinding, OrtValue
 from .programs import Program, compile, load, optimize
 from .sessions import Session
@@ -35,10 +35,19 @@ __all__ = ["Error", "ExecutionMode", "ExecutionOrder", "Generation", "Generator"
            "InferenceSession", "InternalError", "Model", "ModelMetadata", "NodeArg", "OrtValue", "Program", "RunOptions",
            "Session", "SessionOptions", "Tensor", "UserError", "ValueInfo", "__version__", "as_tensor", "compile",
            "disable_telemetry_events", "enable_telemetry_events", "get_all_providers", "get_available_providers",
-           "get_device", "get_version_string", "load", "optimize", "preload_dlls", "set_default_logger_severity",
-           "set_default_logger_verbosity"]
+           "get_build_info", "get_device", "get_version_string", "has_collective_ops", "load", "optimize",
+           "preload_dlls", "set_default_logger_severity", "set_default_logger_verbosity", "set_global_thread_pool_sizes"]
 
 
 def get_version_string() -> str:
     """RedFuser's version."""
     return __version__
+
+
+def get_build_info() -> str:
+    return f"RedFuser {__version__}"
+
+
+def has_collective_ops() -> bool:
+    """False: a session has one device."""
+    return False

@@ -12,7 +12,7 @@ from . import providers as _providers
 from ._core import RunControl, UserError, ValueInfo, save_optimized
 from .ort_options import GraphOptimizationLevel, ModelMetadata, RunOptions, SessionOptions
 from .ort_values import IOBinding, OrtValue
-from .programs import compile
+from .programs import compile, load
 from .sessions import Session
 from .tensors import to_numpy, type_name
 
@@ -38,12 +38,12 @@ def get_device() -> str:
 
 
 class NodeArg:
-    """An input or output: name, type ("tensor(float)"), shape (numbers, and names of open sizes) and, of what the
-    file declares as maps by class, the classes of the columns."""
+    """An input or output: name, type ("tensor(float)"), shape (numbers, the file's names of open sizes, and None for
+    those without) and, of what the file declares as maps by class, the classes of the columns."""
 
     def __init__(self, info: ValueInfo) -> None:
         self.name = info.name
-        self.shape = info.shape if info.shape is not None else []
+        self.shape = info.declared_shape or []
         self.type = type_name(info.dtype)
         self.classes = info.classes
 
@@ -72,8 +72,11 @@ class InferenceSession:
                 raise UserError(f'InferenceSession has no argument "{name}"{_providers.did_you_mean(name, ARGUMENTS)}')
         self._settings = sess_options or SessionOptions()
         fuse = self._settings.graph_optimization_level != GraphOptimizationLevel.ORT_DISABLE_ALL
-        device = _providers.parse(providers, provider_options)
-        self._program = compile(path_or_bytes, fuse=fuse)
+        device = _providers.parse(self._settings._providers or None if providers is None else providers,
+                                  provider_options)
+        model = load(path_or_bytes, weights=self._settings._weights, files=self._settings._files,
+                     sizes=self._settings._sizes, denoted_sizes=self._settings._denoted_sizes)
+        self._program = compile(model, fuse=fuse)
         if self._settings.optimized_model_filepath:
             save_optimized(self._program.model, self._program._core, self._settings.optimized_model_filepath)
         self._output_names = [info.name for info in self._program.outputs]
@@ -163,6 +166,10 @@ class InferenceSession:
 
     def io_binding(self) -> IOBinding:
         return IOBinding(self)
+
+    def create_ortvalue_from_shape_and_type(self, shape: typing.Sequence[int], element_type: typing.Any,
+                                            device_type: str, device_id: int = 0, vendor_id: int = -1) -> OrtValue:
+        return OrtValue.ortvalue_from_shape_and_type(shape, element_type, device_type, device_id, vendor_id)
 
     def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
         iobinding._run(_control(run_options))

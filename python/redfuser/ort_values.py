@@ -10,7 +10,7 @@ from . import _core
 from ._core import Tensor, UserError
 from .providers import did_you_mean
 from .sessions import Session
-from .tensors import as_tensor, element_type_of, numpy_dtype, to_numpy, type_name
+from .tensors import as_tensor, element_type_of, numpy_dtype, to_array, to_numpy, type_name
 
 if typing.TYPE_CHECKING:
     from .inference import InferenceSession
@@ -31,8 +31,9 @@ class OrtValue:
         self._device = device or tensor.device
 
     @staticmethod
-    def ortvalue_from_numpy(numpy_obj: np.ndarray, device_type: str = "cpu", device_id: int = 0) -> OrtValue:
-        """A copy of the array."""
+    def ortvalue_from_numpy(numpy_obj: np.ndarray, device_type: str = "cpu", device_id: int = 0,
+                            vendor_id: int = -1) -> OrtValue:
+        """A copy of the array. Devices have one vendor each, so `vendor_id` has no effect."""
         if device_type not in ("cpu", "cuda") or device_id != 0:
             raise UserError(f"tensors lie on cpu or on cuda 0, not on {device_type} {device_id}")
         return OrtValue(as_tensor(np.array(numpy_obj)), device_type)
@@ -49,7 +50,7 @@ class OrtValue:
 
     @staticmethod
     def ortvalue_from_shape_and_type(shape: typing.Sequence[int], element_type: typing.Any,
-                                     device_type: str = "cpu", device_id: int = 0) -> OrtValue:
+                                     device_type: str = "cpu", device_id: int = 0, vendor_id: int = -1) -> OrtValue:
         dtype = numpy_dtype(element_name(element_type))
         return OrtValue.ortvalue_from_numpy(np.zeros(shape, dtype), device_type, device_id)
 
@@ -60,11 +61,14 @@ class OrtValue:
     def numpy(self) -> typing.Any:
         return to_numpy(self._tensor)
 
-    def update_inplace(self, np_arr: np.ndarray) -> None:
+    def __array__(self, dtype: typing.Any = None, copy: bool | None = None) -> np.ndarray:
+        return to_array(self._tensor, dtype, copy)
+
+    def update_inplace(self, data: typing.Any) -> None:
         """Copies an array of the same type and shape into the value."""
         if self._tensor.device != "cpu":
             raise UserError("update_inplace writes to host memory only")
-        self._tensor.assign(as_tensor(np_arr))
+        self._tensor.assign(as_tensor(data))
 
     def shape(self) -> list[int]:
         return list(self._tensor.shape)

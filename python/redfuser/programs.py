@@ -7,23 +7,44 @@ import os
 import typing
 
 from . import _core
-from ._core import Model, UserError, ValueInfo
+from ._core import Model, Tensor, UserError, ValueInfo
+from .tensors import as_tensor
 
 if typing.TYPE_CHECKING:
     import onnx
 
 
-def load(source: typing.Any) -> Model:
-    """Reads a model: a path, the bytes of a file, or an onnx.ModelProto."""
+def load(source: typing.Any, *, weights: typing.Mapping[str, typing.Any] | None = None,
+         files: typing.Mapping[str, typing.Any] | None = None, sizes: typing.Mapping[str, int] | None = None,
+         denoted_sizes: typing.Mapping[str, int] | None = None) -> Model:
+    """Reads a model: a path, the bytes of a file, or an onnx.ModelProto.
+
+    `weights` are arrays in place of the initializers of their names, whose data need not be there, and `files` the
+    bytes of files of external data by their location; both are read in place and must stay unchanged. `sizes` are
+    those of open dimensions of inputs by name, and `denoted_sizes` by denotation; names that there are not are
+    passed over.
+    """
+    given = dict(weights={name: _host_tensor(name, value) for name, value in (weights or {}).items()},
+                 files={name: _host_tensor(name, value) for name, value in (files or {}).items()},
+                 sizes=dict(sizes or {}), denoted_sizes=dict(denoted_sizes or {}))
     if isinstance(source, Model):
+        if any(given.values()):
+            raise UserError("weights, files and sizes are those of a model that is read, and this one has been")
         return source
     if isinstance(source, (str, os.PathLike)):
-        return Model.load(os.fspath(source))
+        return Model.load(os.fspath(source), **given)
     if hasattr(source, "SerializeToString"):
-        return Model.from_bytes(source.SerializeToString())
+        return Model.from_bytes(source.SerializeToString(), **given)
     if isinstance(source, (bytes, bytearray, memoryview)):
-        return Model.from_bytes(bytes(source))
+        return Model.from_bytes(bytes(source), **given)
     raise UserError(f"a model is a path, bytes or a ModelProto, not {type(source).__name__}")
+
+
+def _host_tensor(name: str, value: typing.Any) -> Tensor:
+    try:
+        return as_tensor(value)
+    except Exception as error:
+        raise UserError(f'"{name}": {error}') from error
 
 
 class Program:

@@ -31,10 +31,47 @@ nb::object shape_of(const ValueInfo& info) {
   return sizes;
 }
 
-Model model_of_bytes(nb::bytes bytes, const std::string& name) {
-  const std::string_view view(bytes.c_str(), bytes.size());
+// Sizes by number or by the file's name; None: an open one that the file does not name.
+nb::object declared_shape_of(const ValueInfo& info) {
+  if (info.any_shape) return nb::none();
+  nb::list sizes;
+  for (const ValueInfo::Dimension& dim : info.dims) {
+    if (dim.size >= 0) {
+      sizes.append(dim.size);
+    } else if (!dim.declared.empty()) {
+      sizes.append(dim.declared);
+    } else {
+      sizes.append(nb::none());
+    }
+  }
+  return sizes;
+}
+
+using Values = std::map<std::string, Value>;
+using Sizes = std::map<std::string, int64_t>;
+
+NamedTensors on_host(const Values& values) {
+  NamedTensors tensors;
+  for (const auto& [name, value] : values) {
+    if (!value.on_host()) throw UserError("\"" + name + "\" lies on the GPU, not in host memory");
+    tensors[name] = value.host;
+  }
+  return tensors;
+}
+
+Model model_of_file(const std::string& path, const Values& weights, const Values& files,
+                    const Sizes& sizes, const Sizes& denoted_sizes) {
+  const LoadOptions options{on_host(weights), on_host(files), sizes, denoted_sizes};
   const nb::gil_scoped_release release;
-  return Model::from_bytes(view, name);
+  return Model::load(path, options);
+}
+
+Model model_of_bytes(nb::bytes bytes, const std::string& name, const Values& weights,
+                     const Values& files, const Sizes& sizes, const Sizes& denoted_sizes) {
+  const std::string_view view(bytes.c_str(), bytes.size());
+  const LoadOptions options{on_host(weights), on_host(files), sizes, denoted_sizes};
+  const nb::gil_scoped_release release;
+  return Model::from_bytes(view, name, options);
 }
 
 Program compiled(const Model& model, bool fuse, bool certify) {
@@ -81,7 +118,10 @@ void bind_models(nb::module_& module) {
       .def_prop_ro("dtype", [](const ValueInfo& info) { return std::string(name_of(info.dtype)); })
       .def_ro("classes", &ValueInfo::classes,
               "Of an output that the file declares as maps by class: the classes of its columns.")
-      .def_prop_ro("shape", shape_of, nb::sig("def shape(self) -> list[int | str] | None"));
+      .def_prop_ro("shape", shape_of, nb::sig("def shape(self) -> list[int | str] | None"))
+      .def_prop_ro("declared_shape", declared_shape_of,
+                   nb::sig("def declared_shape(self) -> list[int | str | None] | None"),
+                   "As shape, but None for open sizes that the file does not name.");
   nb::class_<ModelDescription>(module, "ModelDescription", "What a file says of itself.")
       .def_ro("producer_name", &ModelDescription::producer_name)
       .def_ro("producer_version", &ModelDescription::producer_version)
@@ -92,8 +132,13 @@ void bind_models(nb::module_& module) {
       .def_ro("model_version", &ModelDescription::model_version)
       .def_ro("metadata", &ModelDescription::metadata);
   nb::class_<Model>(module, "Model", "An ONNX file as it was read. Immutable.")
-      .def_static("load", &Model::load, nb::arg("path"), Released())
-      .def_static("from_bytes", model_of_bytes, nb::arg("data"), nb::arg("name") = "model")
+      .def_static("load", model_of_file, nb::arg("path"), nb::kw_only(),
+                  nb::arg("weights") = Values(), nb::arg("files") = Values(),
+                  nb::arg("sizes") = Sizes(), nb::arg("denoted_sizes") = Sizes(),
+                  "A file, with what is given in place of its parts (redfuser.load).")
+      .def_static("from_bytes", model_of_bytes, nb::arg("data"), nb::arg("name") = "model",
+                  nb::kw_only(), nb::arg("weights") = Values(), nb::arg("files") = Values(),
+                  nb::arg("sizes") = Sizes(), nb::arg("denoted_sizes") = Sizes())
       .def_static("parse", &Model::parse, nb::arg("text"), Released(),
                   "A model in ONNX's text syntax.")
       .def_prop_ro("inputs", &Model::inputs)

@@ -122,7 +122,7 @@ void Provider::claim(const OrtGraph& graph, OrtEpGraphSupportInfo& claims) const
 CompiledNode* Provider::compile(const OrtGraph& graph, const OrtNode& fused) const {
   const std::vector<std::string> outputs = names_of(api_, outputs_of(api_, fused));
   const GraphModel written = model_of(api_, graph, nodes_of(api_, graph), outputs, Weights::Owned);
-  const Model model = Model::from_bytes(written.bytes, written.name, written.weights);
+  const Model model = Model::from_bytes(written.bytes, written.name, {.weights = written.weights});
   Program program = redfuser::compile(model, options_.compile);
   return node({api_, model, std::move(program), options_.session,
                names_of(api_, inputs_of(api_, fused)), outputs});

@@ -47,8 +47,9 @@ class Options(unittest.TestCase):
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         self.assertEqual(options.get_session_config_entry("session.intra_op.allow_spinning"), "0")
         options.add_free_dimension_override_by_name("n", 2)
-        session = ort.InferenceSession(model(), sess_options=options, providers=["CPUExecutionProvider"],
-                                       provider_options=[{}], enable_fallback=False, disabled_optimizers=["a"])
+        session = ort.InferenceSession(onnx.parser.parse_model(SOFTMAX), sess_options=options,
+                                       providers=["CPUExecutionProvider"], provider_options=[{}],
+                                       enable_fallback=False, disabled_optimizers=["a"])
         session.disable_fallback()
         run = ort.RunOptions()
         run.log_severity_level, run.only_execute_path_to_fetches, run.logid = 3, True, "r"

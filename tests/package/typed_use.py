@@ -13,7 +13,9 @@ def as_onnxruntime(path: str) -> list[float]:
     options.intra_op_num_threads = 2
     options.graph_optimization_level = redfuser.GraphOptimizationLevel.ORT_ENABLE_ALL
     session = redfuser.InferenceSession(path, sess_options=options, providers=["CPUExecutionProvider"])
-    shape: list[int | str] = session.get_inputs()[0].shape
+    options.add_initializer("w", np.zeros(3, np.float32))
+    options.add_free_dimension_override_by_name("n", 3)
+    shape: list[int | str | None] = session.get_inputs()[0].shape
     names: dict[str, str] = session.get_modelmeta().custom_metadata_map
     run = redfuser.RunOptions()
     run.terminate = False

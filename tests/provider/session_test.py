@@ -171,6 +171,18 @@ class Weights(unittest.TestCase):
             options = quiet_options({"session.model_external_initializers_file_folder_path": folder})
             self.check(session_of(path.read_bytes(), whole=True, options=options))
 
+    def test_of_the_caller_in_place_of_a_files(self):
+        given = onnxruntime.OrtValue.ortvalue_from_numpy(self.weight)
+        other = onnx.ModelProto()
+        other.CopyFrom(self.model)
+        other.graph.initializer[0].raw_data = np.zeros_like(self.weight).tobytes()
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "model.onnx"
+            onnx.save_model(other, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+            options = quiet_options()
+            options.add_external_initializers(["w"], [given])
+            self.check(session_of(str(path), whole=True, options=options))
+
 
 class BoundMemory(unittest.TestCase):
     def test_outputs_arrive_in_bound_memory(self):

@@ -79,7 +79,7 @@ class Server:
             if self.process.poll() is not None:
                 raise AssertionError(f"redfuser-serve ended:\n{self.output()}")
         except AssertionError:
-            self.stop()
+            self.close()
             raise
 
     def output(self):
@@ -92,7 +92,7 @@ class Server:
                 raise AssertionError(f"not within {seconds} s; redfuser-serve says:\n{self.output()}")
             time.sleep(0.05)
 
-    def stop(self):
+    def close(self):
         self.process.terminate()
         self.process.wait(60)
         self.log.close()

@@ -3,12 +3,14 @@
     tools/serve.sh tests/python/serve_test.py MODELS
 """
 
+import contextlib
 import pathlib
 import shutil
 import sys
 import tempfile
 import unittest
 
+from serve_cluster import Beside, OtherCluster
 from serve_data import Data
 from serve_failures import Failures
 from serve_grpc import Grpc
@@ -46,16 +48,14 @@ def fill(folder):
 
 
 def main():
-    with tempfile.TemporaryDirectory(prefix="redfuser-serve-test-") as temporary:
+    with tempfile.TemporaryDirectory(prefix="redfuser-") as temporary:
         folder = pathlib.Path(temporary, "models")
         fill(folder)
-        server = Server(folder, "--max-request-bytes", LIMIT)
-        for case in (Data, Failures, Grpc, Inference, Refusals, Reload, Streaming):
-            case.server = server
-        try:
-            return 0 if unittest.main(exit=False).result.wasSuccessful() else 1
-        finally:
-            server.stop()
+        with contextlib.closing(OtherCluster(temporary)) as Beside.cluster:
+            with contextlib.closing(Server(folder, "--max-request-bytes", LIMIT)) as server:
+                for case in (Beside, Data, Failures, Grpc, Inference, Refusals, Reload, Streaming):
+                    case.server = server
+                return 0 if unittest.main(exit=False).result.wasSuccessful() else 1
 
 
 if __name__ == "__main__":

@@ -196,7 +196,7 @@ std::string bytes_with_header() {
 
 TEST(CallerWeights, AreReadWhereTheyAre) {
   const Tensor weight = counted({2, 2}, 1);
-  const Model model = Model::from_bytes(bytes_with_header(), "model", {{"w", weight}});
+  const Model model = Model::from_bytes(bytes_with_header(), "model", {.weights = {{"w", weight}}});
   const Tensor y = Session(compile(model)).run({{"x", counted({1, 2}, 1)}}).at("y");
   EXPECT_FLOAT_EQ(y.as<float>()[0], 1 * 1 + 2 * 3);
   EXPECT_FLOAT_EQ(y.as<float>()[1], 1 * 2 + 2 * 4);
@@ -207,7 +207,7 @@ TEST(CallerWeights, AreReadWhereTheyAre) {
 
 TEST(CallerWeights, FaultsNameTheInitializer) {
   const auto load = [](const NamedTensors& weights) {
-    return error_of([&] { Model::from_bytes(bytes_with_header(), "model", weights); });
+    return error_of([&] { Model::from_bytes(bytes_with_header(), "model", {.weights = weights}); });
   };
   EXPECT_EQ(load({{"v", counted({2, 2})}}),
             "model: a weight is given for \"v\", which is not an initializer");

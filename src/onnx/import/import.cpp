@@ -10,6 +10,8 @@
 #include "onnx/functions/functions.h"
 #include "onnx/import/importer.h"
 #include "onnx/import/interpreter.h"
+#include "onnx/proto/caller_values.h"
+#include "onnx/proto/described_values.h"
 #include "onnx/proto/model_file.h"
 #include "onnx/proto/value_types.h"
 
@@ -63,20 +65,6 @@ auto with_path(const LoadedModel& model, const Body& body) {
   }
 }
 
-// The classes that a ZipMap names for the columns of an output; empty for other outputs.
-std::vector<std::string> classes_of(const ::onnx::GraphProto& graph, const std::string& output) {
-  std::vector<std::string> classes;
-  for (const auto& node : graph.node()) {
-    if (qualified_name(node.domain(), node.op_type()) != "ai.onnx.ml.ZipMap") continue;
-    if (node.output_size() == 0 || node.output(0) != output) continue;
-    for (const auto& attribute : node.attribute()) {
-      for (const std::string& word : attribute.strings()) classes.push_back(word);
-      for (const int64_t number : attribute.ints()) classes.push_back(std::to_string(number));
-    }
-  }
-  return classes;
-}
-
 void import_graph(LoadedModel& model) {
   model.graph = with_path(model, [&] {
     check_ir_version(*model.proto, model.path);
@@ -91,12 +79,6 @@ void import_graph(LoadedModel& model) {
   }
   for (const ir::ValueId id : model.graph.outputs) {
     model.outputs.push_back(value_info(model.graph, id));
-  }
-}
-
-void name_classes(LoadedModel& model) {
-  for (ValueInfo& output : model.outputs) {
-    output.classes = classes_of(model.proto->graph(), output.name);
   }
 }
 
@@ -139,7 +121,7 @@ std::shared_ptr<const LoadedModel> import_model(std::shared_ptr<const ::onnx::Mo
     model->needs_values = reason.what();
     model->graph.pool = std::make_shared<ir::ExprPool>();
   }
-  name_classes(*model);
+  describe_values(model->proto->graph(), model->inputs, model->outputs);
   for (const ::onnx::ValueInfoProto* input : overridable_inputs(*model->proto)) {
     model->overridable.push_back(declared_info(*input));
   }
@@ -280,22 +262,27 @@ std::string LoadedModel::run_time_structure() const {
   return calls.front()->reason;
 }
 
+// The model of a file that was just read, with what the caller gives.
+static std::shared_ptr<const LoadedModel> import_with(std::shared_ptr<::onnx::ModelProto> proto,
+                                                      const std::string& path,
+                                                      UnsupportedOperators unsupported,
+                                                      const LoadOptions& options) {
+  NamedTensors weights = given_weights(*proto, path, options);
+  set_sizes(*proto, path, options);
+  if (weights.empty()) return import_model(std::move(proto), path, unsupported);
+  return import_model(std::move(proto), path, unsupported,
+                      std::make_shared<const NamedTensors>(std::move(weights)));
+}
+
 std::shared_ptr<const LoadedModel> load_model(const std::string& path,
-                                              UnsupportedOperators unsupported) {
-  return import_model(read_model_proto(path), path, unsupported);
+                                              UnsupportedOperators unsupported,
+                                              const LoadOptions& options) {
+  return import_with(read_model_proto(path), path, unsupported, options);
 }
 
 std::shared_ptr<const LoadedModel> load_model(std::string_view bytes, const std::string& name,
-                                              const NamedTensors& weights) {
-  auto proto = read_model_proto(bytes, name);
-  if (weights.empty()) return import_model(std::move(proto), name);
-  const auto initializers = initializer_names(proto->graph());
-  for (const auto& [weight, tensor] : weights) {
-    if (initializers.count(weight) > 0) continue;
-    user_error("{}: a weight is given for \"{}\", which is not an initializer", name, weight);
-  }
-  return import_model(std::move(proto), name, UnsupportedOperators::Refused,
-                      std::make_shared<const NamedTensors>(weights));
+                                              const LoadOptions& options) {
+  return import_with(read_model_proto(bytes, name), name, UnsupportedOperators::Refused, options);
 }
 
 std::vector<std::string> refused_nodes(const LoadedModel& model) {

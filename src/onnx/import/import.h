@@ -54,11 +54,11 @@ enum class UnsupportedOperators { Refused, Kept };
 // An input that has an initializer is that constant (with_inputs). Inputs' open dimensions are
 // symbols.
 std::shared_ptr<const LoadedModel> load_model(
-    const std::string& path, UnsupportedOperators unsupported = UnsupportedOperators::Refused);
-// The same for a file's bytes, which are copied where needed, and weights that take the place of
-// its initializers' data. UserError for weights that are not the file's.
+    const std::string& path, UnsupportedOperators unsupported = UnsupportedOperators::Refused,
+    const LoadOptions& options = {});
+// The same for a file's bytes, which are copied where needed.
 std::shared_ptr<const LoadedModel> load_model(std::string_view bytes, const std::string& name,
-                                              const NamedTensors& weights = {});
+                                              const LoadOptions& options = {});
 // The same for a model in ONNX's text syntax.
 std::shared_ptr<const LoadedModel> parse_model(const std::string& text);
 

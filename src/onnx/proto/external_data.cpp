@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/files/mapped_file.h"
 #include "onnx/proto/packing.h"
 
 namespace redfuser::onnx {
@@ -38,11 +39,18 @@ bool is_inside(const fs::path& path, const fs::path& folder) {
 
 }  // namespace
 
-ExternalData::ExternalData(const std::string& model_path) : model_path_(model_path) {}
+ExternalData::ExternalData(const std::string& model_path, const NamedTensors& given)
+    : model_path_(model_path) {
+  for (const auto& [location, bytes] : given) {
+    auto owner = std::make_shared<const Tensor>(bytes);
+    files_[location] = {{bytes.as<uint8_t>(), bytes.bytes()}, std::move(owner)};
+  }
+}
 
-const MappedFile& ExternalData::file(const std::string& tensor, const std::string& location) {
-  auto& mapped = files_[location];
-  if (mapped) return *mapped;
+const ExternalData::File& ExternalData::file(const std::string& tensor,
+                                             const std::string& location) {
+  const auto known = files_.find(location);
+  if (known != files_.end()) return known->second;
   const fs::path relative(location);
   if (location.empty() || location.find('\0') != std::string::npos || relative.is_absolute() ||
       std::any_of(relative.begin(), relative.end(), [](const fs::path& p) { return p == ".."; })) {
@@ -60,8 +68,9 @@ const MappedFile& ExternalData::file(const std::string& tensor, const std::strin
     user_error("{}: tensor \"{}\": external data location \"{}\" links out of the model's folder",
                model_path_, tensor, location);
   }
-  mapped = MappedFile::open(path.string());
-  return *mapped;
+  auto mapped = MappedFile::open(path.string());
+  const std::span<const uint8_t> bytes = mapped->bytes();
+  return files_[location] = {bytes, std::move(mapped)};
 }
 
 Tensor ExternalData::read(const ::onnx::TensorProto& proto, DType dtype, const Dims& dims) {
@@ -78,7 +87,8 @@ Tensor ExternalData::read(const ::onnx::TensorProto& proto, DType dtype, const D
       has_length = true;
     }
   }
-  const std::span<const uint8_t> bytes = file(proto.name(), location).bytes();
+  const File& read = file(proto.name(), location);
+  const std::span<const uint8_t> bytes = read.bytes;
   if (dtype == DType::String) {
     user_error("{}: tensor \"{}\": strings may not be external data", model_path_, proto.name());
   }
@@ -99,7 +109,7 @@ Tensor ExternalData::read(const ::onnx::TensorProto& proto, DType dtype, const D
     if (needed != 0) std::memcpy(copy.mutable_data(), data, needed);
     return copy;
   }
-  return Tensor::wrap(dtype, dims, data, files_.at(location));
+  return Tensor::wrap(dtype, dims, data, read.owner);
 }
 
 }  // namespace redfuser::onnx

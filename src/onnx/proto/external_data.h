@@ -3,10 +3,10 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 
-#include "base/files/mapped_file.h"
-#include "redfuser/tensor.h"
+#include "redfuser/redfuser.h"
 
 namespace onnx {
 class TensorProto;
@@ -17,7 +17,8 @@ namespace redfuser::onnx {
 // The external data files of one model, each mapped once.
 class ExternalData {
  public:
-  explicit ExternalData(const std::string& model_path);
+  // `given` has the bytes of files of the caller, by location, which are not looked for.
+  explicit ExternalData(const std::string& model_path, const NamedTensors& given = {});
 
   // The tensor's bytes in the mapped file; the tensor keeps the mapping alive. Throws UserError
   // when the location is absolute, leaves the model's folder ("..", symbolic links included), is
@@ -25,10 +26,15 @@ class ExternalData {
   Tensor read(const ::onnx::TensorProto& proto, DType dtype, const Dims& dims);
 
  private:
-  const MappedFile& file(const std::string& tensor, const std::string& location);
+  struct File {
+    std::span<const uint8_t> bytes;
+    std::shared_ptr<const void> owner;
+  };
+
+  const File& file(const std::string& tensor, const std::string& location);
 
   std::string model_path_;
-  std::map<std::string, std::shared_ptr<const MappedFile>> files_;
+  std::map<std::string, File> files_;
 };
 
 }  // namespace redfuser::onnx

@@ -163,7 +163,7 @@ ValueInfo declared_info(const ::onnx::ValueInfoProto& info) {
     if (dim.has_dim_value() && dim.dim_value() >= 0) {
       result.dims.push_back({dim.dim_value(), ""});
     } else {
-      result.dims.push_back({-1, dimension_name(info, k)});
+      result.dims.push_back({-1, dimension_name(info, k), dim.dim_param()});
     }
   }
   return result;

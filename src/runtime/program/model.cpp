@@ -5,23 +5,13 @@
 
 namespace redfuser {
 
-Model Model::load(const std::string& path) {
-  Model model;
-  model.impl_ = onnx::load_model(path);
-  return model;
-}
-
-Model Model::from_bytes(std::string_view bytes, const std::string& name) {
-  Model model;
-  model.impl_ = onnx::load_model(bytes, name);
-  return model;
+Model Model::load(const std::string& path, const LoadOptions& options) {
+  return Model(onnx::load_model(path, onnx::UnsupportedOperators::Refused, options));
 }
 
 Model Model::from_bytes(std::string_view bytes, const std::string& name,
-                        const NamedTensors& weights) {
-  Model model;
-  model.impl_ = onnx::load_model(bytes, name, weights);
-  return model;
+                        const LoadOptions& options) {
+  return Model(onnx::load_model(bytes, name, options));
 }
 
 NodeSupport supported_nodes(std::string_view bytes, const std::string& name,
