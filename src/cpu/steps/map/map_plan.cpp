@@ -5,6 +5,7 @@
 #include "cpu/pointwise/merge_chains.h"
 #include "cpu/steps/column_choice.h"
 #include "cpu/steps/step_kernel.h"
+#include "cpu/tile/product_layout.h"
 #include "cpu/tile/specialize.h"
 #include "cpu/tile/tile_builder.h"
 
@@ -67,8 +68,11 @@ void MapPlan::build(const StepForm& form, const MapSection* section, SplitForm s
   }
   split_axes(pool, axes, all);
   auto dims = [&](int64_t value) { return memory_of(form, static_cast<ir::ValueId>(value)); };
-  const AxisSplit split = choose_columns(pool, axes, bodies, dims, split_form);
-  if (form.growing == nullptr) others_ = other_splits(pool, axes, bodies, dims);
+  std::vector<ir::Expr> writes;
+  for (const Dims& memory : memory_) writes.push_back(flat_offset(pool, indices, memory));
+  const MapElements elements{bodies, writes};
+  const AxisSplit split = choose_columns(pool, axes, elements, dims, split_form);
+  if (form.growing == nullptr) others_ = other_splits(pool, axes, elements, dims);
   TileBuilder builder(pool, program, dims);
   for (ir::Expr axis : split.outer) outer_.push_back({builder.set_outer(axis), extent_of(axis)});
   outers_ = extent_of(split.outer);
