@@ -1,8 +1,9 @@
 # The vector kernels of src/cpu/simd, compiled once per instruction set into namespaces of their
-# own; src/cpu/tile/kernel_dispatch.cpp picks one when the program runs.
+# own; src/cpu/machine/kernel_dispatch.cpp picks one when the program runs.
 function(redfuser_cpu_kernels isa)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cpu/simd/*.cpp
-       ${PROJECT_SOURCE_DIR}/src/cpu/simd/integers/*.cpp)
+       ${PROJECT_SOURCE_DIR}/src/cpu/simd/integers/*.cpp
+       ${PROJECT_SOURCE_DIR}/src/cpu/simd/moves/*.cpp)
   add_library(redfuser_cpu_${isa} OBJECT ${sources})
   target_include_directories(redfuser_cpu_${isa} PRIVATE ${PROJECT_SOURCE_DIR}/src
                              ${PROJECT_SOURCE_DIR}/include)

@@ -39,6 +39,7 @@ BELOW = {
     "cpu": ["ops", "ops/recurrent", "select"],
     "cpu/simd": [],
     "cpu/simd/integers": ["cpu/simd"],
+    "cpu/simd/moves": ["cpu/simd"],
     "cpu/machine": ["cpu", "cpu/simd"],
     "cpu/growing": ["cpu"],
     "cpu/tile": ["cpu/growing", "cpu/machine", "cpu/simd/integers", "cpu/tile/bytes"],

@@ -94,6 +94,21 @@ using ReduceFn = void (*)(int64_t rows, int64_t cols, void* accumulator, Operand
 // Converts `count` contiguous elements.
 using ConvertFn = void (*)(int64_t count, void* out, const void* in);
 
+// out[r, c] = from[row(r) + column(c)], where row(r) is row_offsets[r] if there is a table, else r
+// · row_stride, and columns likewise; `out` overlaps no element of `from`. `size` elements of
+// `from` may be read, with those that no result needs.
+struct MoveArgs {
+  int64_t rows = 0, columns = 0;
+  const void* from = nullptr;
+  int64_t size = 0;
+  int64_t row_stride = 0, column_stride = 0;
+  const int64_t* row_offsets = nullptr;
+  const int64_t* column_offsets = nullptr;
+  void* out = nullptr;
+  int64_t out_stride = 0;
+};
+using MoveFn = void (*)(const MoveArgs& args);
+
 // C[m, n] (+)= Σ_k A[m, k] · B[k, n]. Element (i, j) of A is at a.data + row(i) + column(j), where
 // row(i) is row_offsets[i] if there is a table, else i * row_stride; columns likewise.
 struct MatrixView {
@@ -204,6 +219,7 @@ struct KernelTable {
   ConvertFn convert[kElems][kElems];       // [to][from]; floats as ir/scalars/integers.h says
   ConvertFn load[kStorageTypes];           // storage -> its element class
   ConvertFn store[kElems][kStorageTypes];  // element class -> storage, wrapping integers
+  MoveFn move[4];                          // elements of 1, 2, 4 and 8 bytes
   GemmFn gemm_f32, gemm_f64;
   PackFn pack_f32, pack_f64;
   const RecurrentKernels *recurrent_f32, *recurrent_f64;

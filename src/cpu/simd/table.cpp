@@ -16,6 +16,7 @@ const KernelTable& table() {
     add_select(t);
     add_reduce(t);
     add_convert(t);
+    add_moves(t);
     add_gemm(t);
     add_integer_gemm(t);
     add_filter(t);

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "cascade/visibility/running.h"
@@ -177,7 +178,9 @@ class TileBuilder {
   std::map<int64_t, std::pair<RegisterId, int64_t>> ranked_;
   std::optional<cascade::Running> running_;
   int64_t run_length_ = 0;
-  std::unordered_map<RegisterId, Instruction*> elementwise_;  // producers of dense registers
+  std::unordered_map<RegisterId, Instruction*>
+      producers_;  // the only ones of registers that may be bound
+  std::unordered_set<RegisterId> written_;
 };
 
 }  // namespace redfuser::cpu

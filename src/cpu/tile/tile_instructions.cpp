@@ -138,7 +138,7 @@ void Count::run(TileContext& machine) const {
 Unary::Unary(UnaryFn function, RegisterId out, RegisterId a) : function(function) {
   reads = {a};
   writes = {out};
-  elementwise = true;
+  elementwise = bindable = true;
 }
 
 void Unary::run(TileContext& machine) const {
@@ -153,7 +153,7 @@ Binary::Binary(const BinaryFn* functions, RegisterId out, RegisterId a, Register
     : functions(functions) {
   reads = {a, b};
   writes = {out};
-  elementwise = true;
+  elementwise = bindable = true;
 }
 
 void Binary::run(TileContext& machine) const {
@@ -175,7 +175,7 @@ PointwiseChain::PointwiseChain(RegisterId out, RegisterId first, std::vector<Lin
     if (link.operand != kNoRegister) reads.push_back(link.operand);
   }
   writes = {out};
-  elementwise = true;
+  elementwise = bindable = true;
 }
 
 void PointwiseChain::run(TileContext& machine) const {
@@ -203,7 +203,7 @@ Select::Select(Elem elem, RegisterId out, RegisterId condition, RegisterId a, Re
     : elem(elem) {
   reads = {condition, a, b};
   writes = {out};
-  elementwise = true;
+  elementwise = bindable = true;
 }
 
 void Select::run(TileContext& machine) const {
@@ -221,6 +221,7 @@ void Select::run(TileContext& machine) const {
 Convert::Convert(ConvertFn function, RegisterId out, RegisterId a) : function(function) {
   reads = {a};
   writes = {out};
+  bindable = true;
 }
 
 void Convert::run(TileContext& machine) const {
@@ -234,7 +235,7 @@ Lookup::Lookup(RegisterId out, RegisterId a, std::vector<uint32_t> elements, int
     : table(std::move(elements)), lowest(lowest) {
   reads = {a};
   writes = {out};
-  elementwise = true;
+  elementwise = bindable = true;
 }
 
 namespace {
@@ -271,6 +272,7 @@ void Lookup::run(TileContext& machine) const {
 Spread::Spread(RegisterId out, RegisterId a) {
   reads = {a};
   writes = {out};
+  bindable = true;
 }
 
 namespace {

@@ -89,6 +89,7 @@ struct Instruction {
   virtual const std::vector<std::unique_ptr<Instruction>>* body() const { return nullptr; }
   std::vector<RegisterId> reads, writes;
   bool elementwise = false;  // may write over an operand of the same shape
+  bool bindable = false;     // may write its result to an output's memory
 };
 using Block = std::vector<std::unique_ptr<Instruction>>;
 
