@@ -36,22 +36,49 @@ void move_rows(const MoveArgs& g) {
 #if defined(__AVX2__) && defined(__GNUC__) && !defined(__clang__)
 #define RF_PERMUTES 1
 
+template <size_t kBytes>
+struct LaneOf {
+  using Type = typename IntegerOf<kBytes>::Type;
+};
+template <>
+struct LaneOf<1> {
+  using Type = int8_t;
+};
+template <>
+struct LaneOf<2> {
+  using Type = int16_t;
+};
+
 // Vectors that a vector of results is put together from, and vectors of results planned at once.
 constexpr int kSources = 4, kPlans = 32;
+
+// Vectors of whole width, but of bytes and pairs of them those that every set shuffles at once.
+template <class T>
+struct MoveVector {
+  static constexpr int kBytes = sizeof(T) >= 4 ? RF_VECTOR_BYTES : 16;
+  static constexpr int kWidth = kBytes / static_cast<int>(sizeof(T));
+  typedef T Type __attribute__((vector_size(kBytes)));
+  using Lane = typename LaneOf<sizeof(T)>::Type;
+  typedef Lane Lanes __attribute__((vector_size(kBytes)));
+  static RF_INLINE Type load(const T* from) {
+    Type v;
+    __builtin_memcpy(&v, from, sizeof(v));
+    return v;
+  }
+};
 
 // A vector of results whose elements are among kSources vectors of the tensor from `first` on:
 // element l is number lanes[l] of them.
 template <class T>
 struct Permutation {
-  using Lane = typename IntegerOf<sizeof(T)>::Type;
-  Vector<Lane> lanes;
+  typename MoveVector<T>::Lanes lanes;
   int64_t first = 0;
   int sources = 0;  // 0: they are too far apart
 };
 
 template <class T>
 RF_INLINE Permutation<T> permutation_of(const MoveArgs& g, int64_t c) {
-  constexpr int W = VectorOf<T>::kWidth;
+  constexpr int W = MoveVector<T>::kWidth;
   int64_t low = column_at(g, c), high = low;
   for (int l = 1; l < W; ++l) {
     const int64_t at = column_at(g, c + l);
@@ -61,32 +88,31 @@ RF_INLINE Permutation<T> permutation_of(const MoveArgs& g, int64_t c) {
   Permutation<T> p;
   p.first = low;
   if (high - low >= kSources * W) return p;
-  typename Permutation<T>::Lane lanes[W];
   for (int l = 0; l < W; ++l) {
-    lanes[l] = static_cast<typename Permutation<T>::Lane>(column_at(g, c + l) - low);
+    p.lanes[l] = static_cast<typename MoveVector<T>::Lane>(column_at(g, c + l) - low);
   }
-  p.lanes = load_vector(lanes);
   p.sources = static_cast<int>((high - low) / W) + 1;
   return p;
 }
 
 template <class T>
-RF_INLINE Vector<T> permuted(const Permutation<T>& p, const T* from) {
-  constexpr int W = VectorOf<T>::kWidth;
+RF_INLINE typename MoveVector<T>::Type permuted(const Permutation<T>& p, const T* from) {
+  using V = MoveVector<T>;
+  constexpr int W = V::kWidth;
   from += p.first;
-  const Vector<T> a = load_vector(from);
+  const auto a = V::load(from);
   if (p.sources == 1) return __builtin_shuffle(a, p.lanes);
-  const Vector<T> low = __builtin_shuffle(a, load_vector(from + W), p.lanes);
+  const auto low = __builtin_shuffle(a, V::load(from + W), p.lanes);
   if (p.sources == 2) return low;
-  const Vector<T> b = load_vector(from + 2 * W);
-  const Vector<T> c = p.sources == 3 ? b : load_vector(from + 3 * W);
+  const auto b = V::load(from + 2 * W);
+  const auto c = p.sources == 3 ? b : V::load(from + 3 * W);
   return p.lanes < 2 * W ? low : __builtin_shuffle(b, c, p.lanes);
 }
 
 // All rows by vectors, with one by one what is too far apart or too near the tensor's end.
 template <class T>
 void permute_rows(const MoveArgs& g) {
-  constexpr int W = VectorOf<T>::kWidth;
+  constexpr int W = MoveVector<T>::kWidth;
   for (int64_t begin = 0; begin < g.columns; begin += kPlans * W) {
     const int64_t end = begin + kPlans * W < g.columns ? begin + kPlans * W : g.columns;
     const int64_t vectors = (end - begin) / W;
@@ -109,7 +135,8 @@ void permute_rows(const MoveArgs& g) {
         if (p.sources == 0 || row + p.first + p.sources * W > g.size) {
           move_columns(g, from, c, c + W, out);
         } else {
-          store_vector(out + c, permuted(p, from));
+          const auto v = permuted(p, from);
+          __builtin_memcpy(out + c, &v, sizeof(v));
         }
       }
       move_columns(g, from, begin + vectors * W, end, out);
@@ -164,18 +191,15 @@ void transpose(const MoveArgs& g) {
 // Of rows that lie beside each other, or not.
 template <class T>
 void move_alike(const MoveArgs& g) {
-  constexpr int64_t W = VectorOf<T>::kWidth;
   const bool strided = g.column_offsets == nullptr;
   const bool beside = g.row_offsets == nullptr && strided && g.row_stride == 1 && g.rows > 1;
-  const bool near = strided && g.column_stride <= 4 && g.column_stride >= -4;
-  if (beside && !(sizeof(T) >= 4 && near && g.rows < W)) return transpose<T>(g);
 #if defined(RF_PERMUTES)
   constexpr int64_t kFewestRows = 3;  // that a table of offsets is looked through for
-  if constexpr (sizeof(T) >= 4) {
-    if (strided ? near : g.rows >= kFewestRows) return permute_rows<T>(g);
-  }
+  const bool near = strided && g.column_stride <= 4 && g.column_stride >= -4;
+  const bool permutes = strided ? near : g.rows >= kFewestRows;
+  if (permutes && !(beside && g.rows >= VectorOf<T>::kWidth)) return permute_rows<T>(g);
 #endif
-  move_rows<T>(g);
+  beside ? transpose<T>(g) : move_rows<T>(g);
 }
 
 // A table of rows may have runs of rows that lie beside each other.
