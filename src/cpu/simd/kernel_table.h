@@ -66,18 +66,37 @@ inline constexpr int kStorageTypes = 27;
 
 // A chain of operations, each on the result of the one before: v = v ⊕ operand, or operand ⊕ v
 // where the operation is reversed. The result stays in registers between them.
-enum class ChainOp : uint8_t { Neg, Add, Sub, SubFrom, Mul, Div, DivInto, Max, MaxOf, Min, MinOf };
+enum class ChainOp : uint8_t {
+  Neg,
+  Abs,
+  Round,  // ties to even
+  Add,
+  Sub,
+  SubFrom,
+  Mul,
+  Div,
+  DivInto,
+  Max,
+  MaxOf,
+  Min,
+  MinOf
+};
+inline constexpr bool is_unary(ChainOp op) { return op <= ChainOp::Round; }
 struct ChainLink {
   ChainOp op;
   bool vector;      // else a scalar
-  Operand operand;  // none of Neg
+  Operand operand;  // none of a unary operation
 };
+// The elements that a chain of float32 begins and ends with in memory. Integers are the nearest
+// ones towards zero, modulo 2^bits; a float that int32 has not gives its least one.
+enum class ChainType : uint8_t { Own, UInt8, Int8, Int32, Float16, BFloat16 };
 inline constexpr int kMostLinks = 8;
 struct ChainArgs {
   int64_t rows = 0, cols = 0;
   void* out = nullptr;
   int64_t out_stride = 0;
   Operand first;  // a vector
+  ChainType first_type = ChainType::Own, out_type = ChainType::Own;
   const ChainLink* links = nullptr;
   int count = 0;  // of links, at most kMostLinks
 };

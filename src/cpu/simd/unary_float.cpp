@@ -24,7 +24,6 @@ RF_FUNCTION(Asinh, float, float, asinh_of(x))
 RF_FUNCTION(Acosh, float, float, acosh_of(x))
 RF_FUNCTION(Atanh, float, float, atanh_of(x))
 RF_FUNCTION(Erf, float, float, erf_of(x))
-RF_FUNCTION(RoundHalf, float, float, half_to_float(float_to_half(x)))
 RF_FUNCTION(RoundBFloat, float, float, bfloat_to_float(float_to_bfloat(x)))
 RF_FUNCTION(IsNaN, uint8_t, float, x != x)
 RF_FUNCTION(IsPosInf, uint8_t, float, x == __builtin_inff())
@@ -33,6 +32,11 @@ RF_FUNCTION(IsNegInf, uint8_t, float, x == -__builtin_inff())
 struct Exp {
   static RF_INLINE Vector<float> of(Vector<float> x) { return exp_of(x); }
   static constexpr UnaryFn kernel = whole_vectors_kernel<float, Exp>;
+};
+
+struct RoundHalf {
+  static RF_INLINE Vector<float> of(Vector<float> x) { return floats_of(halves_of(x)); }
+  static constexpr UnaryFn kernel = whole_vectors_kernel<float, RoundHalf>;
 };
 
 // Arguments beyond the range reduction's limit are rare: such a row is done by the C library.

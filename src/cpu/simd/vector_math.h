@@ -4,7 +4,7 @@
 // Polynomials are near-minimax fits of this project's own on the stated intervals.
 #pragma once
 
-#if defined(__AVX512F__)
+#if defined(__AVX2__)
 #include <immintrin.h>
 #endif
 
@@ -285,6 +285,37 @@ RF_INLINE uint16_t float_to_bfloat(float x) {
   const uint32_t rounded = static_cast<uint32_t>(bits) + 0x7fff + ((bits >> 16) & 1);
   const uint32_t nan = (static_cast<uint32_t>(bits) >> 16) | 0x40;
   return static_cast<uint16_t>((bits & 0x7fffffff) > 0x7f800000 ? nan : rounded >> 16);
+}
+
+// The same of whole vectors; instructions keep the bits of a NaN.
+typedef uint16_t Halves __attribute__((vector_size(RF_VECTOR_BYTES / 2)));
+RF_INLINE Halves halves_of(Vector<float> x) {
+  Halves h;
+#if defined(__AVX512F__)
+  const __m256i bits = _mm512_maskz_cvtps_ph(0xffff, x, _MM_FROUND_TO_NEAREST_INT);
+  __builtin_memcpy(&h, &bits, sizeof(h));
+#elif defined(__F16C__)
+  const __m128i bits = _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+  __builtin_memcpy(&h, &bits, sizeof(h));
+#else
+  for (int l = 0; l < VectorOf<float>::kWidth; ++l) h[l] = float_to_half(x[l]);
+#endif
+  return h;
+}
+RF_INLINE Vector<float> floats_of(Halves h) {
+#if defined(__AVX512F__)
+  __m256i bits;
+  __builtin_memcpy(&bits, &h, sizeof(h));
+  return _mm512_maskz_cvtph_ps(0xffff, bits);
+#elif defined(__F16C__)
+  __m128i bits;
+  __builtin_memcpy(&bits, &h, sizeof(h));
+  return _mm256_cvtph_ps(bits);
+#else
+  Vector<float> x;
+  for (int l = 0; l < VectorOf<float>::kWidth; ++l) x[l] = half_to_float(h[l]);
+  return x;
+#endif
 }
 
 }  // namespace redfuser::cpu::RF_ISA

@@ -122,6 +122,8 @@ class TileBuilder {
   RegisterId build_axis(ir::Expr axis);
   RegisterId build_read(ir::Expr read);
   RegisterId build_cast(ir::Expr cast);
+  // A sum of int32 as one of float32, which is the same.
+  RegisterId build_exact_sum(ir::Expr expr);
   RegisterId build_low_bit_cast(ir::Expr cast);
   RegisterId build_select(ir::Expr select);
   // The value of 8 bits of which the expression is a function: null for a constant, the expression

@@ -168,6 +168,25 @@ void Binary::run(TileContext& machine) const {
                                     operand(machine, a, r.shape), operand(machine, b, r.shape));
 }
 
+std::optional<ChainType> chain_type(DType storage) {
+  switch (storage) {
+    case DType::Undefined:
+      return ChainType::Own;
+    case DType::UInt8:
+      return ChainType::UInt8;
+    case DType::Int8:
+      return ChainType::Int8;
+    case DType::Int32:
+      return ChainType::Int32;
+    case DType::Float16:
+      return ChainType::Float16;
+    case DType::BFloat16:
+      return ChainType::BFloat16;
+    default:
+      return std::nullopt;
+  }
+}
+
 PointwiseChain::PointwiseChain(RegisterId out, RegisterId first, std::vector<Link> links)
     : first(first), links(std::move(links)) {
   reads = {first};
@@ -188,6 +207,8 @@ void PointwiseChain::run(TileContext& machine) const {
   args.out = slot(machine, writes[0]).data;
   args.out_stride = slot(machine, writes[0]).stride;
   args.first = operand(machine, first, r.shape);
+  args.first_type = *chain_type(info(machine, first).storage);
+  args.out_type = *chain_type(r.storage);
   args.links = operands;
   for (const Link& link : links) {
     ChainLink& to = operands[args.count++];

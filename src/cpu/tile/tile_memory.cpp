@@ -35,9 +35,9 @@ LoadView::LoadView(RegisterId view, Access a) : access(std::move(a)) {
 void LoadView::run(TileContext& machine) const {
   const Register& r = info(machine, writes[0]);
   const char* base = machine.tensors[static_cast<size_t>(access.tensor)];
-  slot(machine, writes[0]) = {const_cast<char*>(base) + origin(machine, access, r.shape, r.scope) *
-                                                            static_cast<int64_t>(size_of(r.elem)),
-                              access.row_stride, table(machine, access.row_offsets)};
+  slot(machine, writes[0]) = {
+      const_cast<char*>(base) + origin(machine, access, r.shape, r.scope) * element_bytes(r),
+      access.row_stride, table(machine, access.row_offsets)};
 }
 
 LoadCopy::LoadCopy(RegisterId out, Access a) : access(std::move(a)) {
@@ -164,10 +164,9 @@ BindOutput::BindOutput(RegisterId view, Access a) : access(std::move(a)) { write
 
 void BindOutput::run(TileContext& machine) const {
   const Register& r = info(machine, writes[0]);
-  slot(machine, writes[0]) = {
-      machine.outputs[static_cast<size_t>(access.tensor)] +
-          origin(machine, access, r.shape, r.scope) * static_cast<int64_t>(size_of(r.elem)),
-      access.row_stride, nullptr};
+  slot(machine, writes[0]) = {machine.outputs[static_cast<size_t>(access.tensor)] +
+                                  origin(machine, access, r.shape, r.scope) * element_bytes(r),
+                              access.row_stride, nullptr};
 }
 
 Gemm::Gemm(RegisterId out, RegisterId a, int contraction_scope, bool accumulate)

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "cpu/pointwise/merge_chains.h"
 #include "cpu/steps/cascade/cascade_roles.h"
 #include "cpu/steps/cascade/magnitude.h"
 #include "cpu/steps/cascade/shared_terms.h"
@@ -396,6 +397,7 @@ CascadePlan::CascadePlan(const StepForm& form, const cascade::Streaming& streami
   if (empty()) return;
   CascadeBuilder builder(form, *this, s, resident, growing);
   builder.build();
+  merge_chains(program);
   scope_ = builder.scope();
   if (!growing_) trim_ = trim_of(pool, s, resident);
   for (const int64_t value : trim_.finite_values()) {
