@@ -42,6 +42,7 @@ struct Step {
   Code code;
   T scalar, second;
   const T* vector;
+  int link = 0;  // that the vector is of
 };
 
 template <class T>
@@ -86,23 +87,48 @@ bool joins(Step<T>& step, const Step<T>& next) {
   return true;
 }
 
+RF_INLINE const char* first_of_row(const ChainArgs& g, int64_t r, int64_t bytes) {
+  const int64_t offset = g.first.offsets ? g.first.offsets[r] : r * g.first.stride;
+  return static_cast<const char*>(g.first.data) + offset * bytes;
+}
+
 template <class T>
 Row<T> row_of_chain(const ChainArgs& g, int64_t r) {
   Row<T> row;
   row.first_type = g.first_type, row.out_type = g.out_type;
   row.first_bytes = bytes_of<T>(g.first_type), row.out_bytes = bytes_of<T>(g.out_type);
-  const int64_t offset = g.first.offsets ? g.first.offsets[r] : r * g.first.stride;
-  row.first = static_cast<const char*>(g.first.data) + offset * row.first_bytes;
+  row.first = first_of_row(g, r, row.first_bytes);
   for (int i = 0; i < g.count; ++i) {
     const ChainLink& link = g.links[i];
     const bool scalar = is_unary(link.op) || !link.vector;
     const T* from = is_unary(link.op) ? nullptr : row_of<T>(link.operand, r);
-    const Step<T> step = scalar ? scalar_step<T>(link.op, from == nullptr ? T(0) : *from)
-                                : vector_step<T>(link.op, from);
+    Step<T> step = scalar ? scalar_step<T>(link.op, from == nullptr ? T(0) : *from)
+                          : vector_step<T>(link.op, from);
+    step.link = i;
     if (row.count > 0 && joins(row.steps[row.count - 1], step)) continue;
     row.steps[row.count++] = step;
   }
   return row;
+}
+
+// The same chain with its vectors in another row.
+template <class T>
+RF_INLINE void move_to_row(Row<T>& row, const ChainArgs& g, int64_t r) {
+  row.first = first_of_row(g, r, row.first_bytes);
+  for (int i = 0; i < row.count; ++i) {
+    Step<T>& step = row.steps[i];
+    if (step.vector != nullptr) step.vector = row_of<T>(g.links[step.link].operand, r);
+  }
+}
+
+bool has_scalars_of_rows(const ChainArgs& g) {
+  bool any = false;
+  for (int i = 0; i < g.count; ++i) {
+    const ChainLink& link = g.links[i];
+    any |= !is_unary(link.op) && !link.vector &&
+           (link.operand.offsets != nullptr || link.operand.stride != 0);
+  }
+  return any;
 }
 
 // NV whole vectors, or, for NV = 0, one with so many elements.
@@ -214,7 +240,7 @@ RF_INLINE int64_t run_vectors(const Row<T>& row, int64_t c, int64_t cols, char* 
 // The last columns are a whole vector too, which overlaps the one before. It is computed first: the
 // output may be the memory of an operand.
 template <class T>
-void chain_row(const Row<T>& row, int64_t cols, char* out) {
+RF_INLINE void chain_row(const Row<T>& row, int64_t cols, char* out) {
   constexpr int W = VectorOf<T>::kWidth;
   if (cols < W) return run_chain<T, 0>(row, 0, cols, out);
   char last[sizeof(Vector<T>)] = {};
@@ -241,8 +267,11 @@ ChainArgs long_rows(ChainArgs g) {
 template <class T>
 void chain(const ChainArgs& args) {
   const ChainArgs g = long_rows(args);
+  if (g.rows == 0) return;
+  const bool anew = has_scalars_of_rows(g);
+  Row<T> row = row_of_chain<T>(g, 0);
   for (int64_t r = 0; r < g.rows; ++r) {
-    const Row<T> row = row_of_chain<T>(g, r);
+    if (r > 0) anew ? void(row = row_of_chain<T>(g, r)) : move_to_row(row, g, r);
     chain_row<T>(row, g.cols, static_cast<char*>(g.out) + r * g.out_stride * row.out_bytes);
   }
 }
