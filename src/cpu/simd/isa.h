@@ -85,6 +85,7 @@ void add_select(KernelTable& table);
 void add_reduce(KernelTable& table);
 void add_convert(KernelTable& table);
 void add_moves(KernelTable& table);
+void add_running(KernelTable& table);
 void add_gemm(KernelTable& table);
 void add_integer_gemm(KernelTable& table);
 void add_filter(KernelTable& table);

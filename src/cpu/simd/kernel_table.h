@@ -110,6 +110,10 @@ using SelectFn = void (*)(int64_t rows, int64_t cols, void* out, int64_t out_str
                           Operand condition, Operand a, Operand b);
 // accumulator[r] = accumulator[r] ⊕ (⊕ over the columns of a). Max and Min keep NaN.
 using ReduceFn = void (*)(int64_t rows, int64_t cols, void* accumulator, Operand a);
+// totals[c] = totals[c] ⊕ x[c], and out[c] is the total after x[c] or, `exclusive`, before. `out`
+// may be `x`.
+using RunningFn = void (*)(int64_t count, const float* x, bool exclusive, double* totals,
+                           float* out);
 // Converts `count` contiguous elements.
 using ConvertFn = void (*)(int64_t count, void* out, const void* in);
 
@@ -235,6 +239,7 @@ struct KernelTable {
   ChainFn chain_f32, chain_f64;
   SelectFn select[kElems][2][2];  // [a is a scalar][b is a scalar]
   ReduceFn reduce[kElems][kReduceOps];
+  RunningFn running_f32[kReduceOps];
   ConvertFn convert[kElems][kElems];       // [to][from]; floats as ir/scalars/integers.h says
   ConvertFn load[kStorageTypes];           // storage -> its element class
   ConvertFn store[kElems][kStorageTypes];  // element class -> storage, wrapping integers

@@ -17,6 +17,7 @@ const KernelTable& table() {
     add_reduce(t);
     add_convert(t);
     add_moves(t);
+    add_running(t);
     add_gemm(t);
     add_integer_gemm(t);
     add_filter(t);

@@ -128,6 +128,13 @@ struct Spread final : Instruction {
   void run(TileContext& machine) const override;
 };
 
+// Of a reduction that picks no element.
+constexpr ReduceOp reduce_op(ir::Reduction reduction) {
+  if (reduction == ir::Reduction::Sum) return ReduceOp::Sum;
+  if (reduction == ir::Reduction::Prod) return ReduceOp::Prod;
+  return reduction == ir::Reduction::Max ? ReduceOp::Max : ReduceOp::Min;
+}
+
 // accumulator[r] ⊕= ⊕ over the columns of a. The accumulator has shape Rows or Scalar.
 struct ReduceColumns final : Instruction {
   ReduceColumns(ReduceFn function, RegisterId accumulator, RegisterId a);
