@@ -72,5 +72,33 @@ TEST(CpuTilePrograms, RowsAreWrittenAsVectors) {
   }
 }
 
+// Within a section the elements of padding lie at a stride.
+TEST(CpuTilePrograms, SectionsDecideWhereElementsAre) {
+  struct Case {
+    const char* mode;
+    size_t sections;
+  };
+  for (const auto& [mode, sections] : {Case{"reflect", 3}, Case{"edge", 3}, Case{"wrap", 5}}) {
+    SCOPED_TRACE(mode);
+    const OneStep step(
+        fmt::format("(float[1, 40] x) => (y) {{ p = Constant<value_ints = [0, 9, 0, "
+                    "{}]>() y = Pad<mode = \"{}\">(x, p) }}",
+                    *mode == 'w' ? 95 : 30, mode));
+    const cpu::StepForm form = step.form();
+    const auto found = cpu::map_sections(std::get<fuse::MapStep>(form.kind), form.symbols);
+    EXPECT_EQ(found.size(), sections);
+    for (const cpu::MapSection& section : found) {
+      const cpu::MapPlan plan(form, &section);
+      EXPECT_EQ(count_in(plan.program.block,
+                         [](const auto& i) {
+                           const auto* load = dynamic_cast<const cpu::LoadCopy*>(&i);
+                           return dynamic_cast<const cpu::ColumnIndex*>(&i) != nullptr ||
+                                  (load != nullptr && load->access.whole >= 0);
+                         }),
+                0);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace redfuser

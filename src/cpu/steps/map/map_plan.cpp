@@ -17,19 +17,6 @@ constexpr int64_t kTileElements[] = {2048, 4096, 16384};
 constexpr int64_t kSquares[] = {32, 64};
 constexpr int64_t kTaskElements = 32768;  // below this a task is not worth handing out
 
-// Replaces an axis by one of its own positions from `begin` to `end`, whose number is constant.
-void narrow(ir::ExprPool& pool, ir::Expr axis, ir::Expr begin, ir::Expr end,
-            std::vector<ir::Expr>& axes, std::vector<ir::Expr>& indices,
-            std::vector<ir::Expr>& bodies) {
-  const int64_t length = constant_of(pool.sub(end, begin));
-  const ir::Expr part = length == 1 ? pool.integer(0) : pool.axis("s", pool.integer(length));
-  const ir::Expr position = pool.add(part, begin);
-  for (ir::Expr& e : indices) e = pool.substitute(e, {{axis, position}});
-  for (ir::Expr& e : bodies) e = pool.substitute(e, {{axis, position}});
-  std::replace(axes.begin(), axes.end(), axis, part);
-  if (length == 1) std::erase(axes, part);
-}
-
 }  // namespace
 
 MapPlan::MapPlan(const StepForm& form, const MapSection* section, SplitForm split) {
@@ -48,13 +35,16 @@ void MapPlan::build(const StepForm& form, const MapSection* section, SplitForm s
   for (ir::Expr axis : step.axes) indices.push_back(specializer.copy(axis));
   for (const auto& output : step.outputs) bodies.push_back(specializer.copy(output.body));
   if (section != nullptr) {
-    narrow(pool, indices[section->axis], pool.integer(section->begin), pool.integer(section->end),
-           axes, indices, bodies);
+    narrow(pool, indices[section->axis], {pool.integer(section->begin), pool.integer(section->end)},
+           axes, {&indices, &bodies});
   }
+  std::erase_if(axes, [](ir::Expr axis) { return axis->op != ir::ExprOp::Axis; });
   if (form.growing != nullptr) {
     if (const GrowingSizes::Append* append = form.growing->append_of(step)) {
       const ir::Expr along = indices[append->axis];
-      narrow(pool, along, specializer.copy(append->begin), along->extent(), axes, indices, bodies);
+      narrow(pool, along, {specializer.copy(append->begin), along->extent()}, axes,
+             {&indices, &bodies});
+      std::erase_if(axes, [](ir::Expr axis) { return axis->op != ir::ExprOp::Axis; });
     }
     growing_.emplace(pool, *form.growing);
     growing_->place({&axes, &indices, &bodies});
