@@ -1,8 +1,10 @@
 # The vector kernels of src/cpu/simd, compiled once per instruction set into namespaces of their
-# own; src/cpu/tile/kernel_dispatch.cpp picks one when the program runs.
+# own; src/cpu/machine/kernel_dispatch.cpp picks one when the program runs.
 function(redfuser_cpu_kernels isa)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cpu/simd/*.cpp
-       ${PROJECT_SOURCE_DIR}/src/cpu/simd/integers/*.cpp)
+       ${PROJECT_SOURCE_DIR}/src/cpu/simd/integers/*.cpp
+       ${PROJECT_SOURCE_DIR}/src/cpu/simd/moves/*.cpp
+       ${PROJECT_SOURCE_DIR}/src/cpu/simd/pointwise/*.cpp)
   add_library(redfuser_cpu_${isa} OBJECT ${sources})
   target_include_directories(redfuser_cpu_${isa} PRIVATE ${PROJECT_SOURCE_DIR}/src
                              ${PROJECT_SOURCE_DIR}/include)
@@ -17,7 +19,7 @@ function(redfuser_cpu_kernels isa)
   target_sources(redfuser PRIVATE $<TARGET_OBJECTS:redfuser_cpu_${isa}>)
 endfunction()
 
-set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cpu/simd/chain.cpp PROPERTIES COMPILE_OPTIONS
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cpu/simd/pointwise/chain.cpp PROPERTIES COMPILE_OPTIONS
                             -ffp-contract=off)
 redfuser_cpu_kernels(baseline)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")

@@ -28,7 +28,7 @@ SOURCES = {
     "src/cascade/print.cpp": "prints types of several headers",
     "src/fuse/print.cpp": "prints a type of plan.h",
     "src/cpu/simd/table.cpp": "compiled once per instruction set; declared in kernel_dispatch.cpp",
-    "src/cpu/tile/kernel_dispatch.cpp": "the files of kernel_table.h are compiled per instruction set",
+    "src/cpu/machine/kernel_dispatch.cpp": "the files of kernel_table.h are compiled per instruction set",
 }
 
 NAME = re.compile(r"(~?\w+|operator ?[^\w\s(]+|operator ?\(\)) ?\(")

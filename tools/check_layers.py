@@ -39,6 +39,8 @@ BELOW = {
     "cpu": ["ops", "ops/recurrent", "select"],
     "cpu/simd": [],
     "cpu/simd/integers": ["cpu/simd"],
+    "cpu/simd/moves": ["cpu/simd"],
+    "cpu/simd/pointwise": ["cpu/simd"],
     "cpu/machine": ["cpu", "cpu/simd"],
     "cpu/growing": ["cpu"],
     "cpu/tile": ["cpu/growing", "cpu/machine", "cpu/simd/integers", "cpu/tile/bytes"],

@@ -153,7 +153,11 @@ TEST(CpuFamilies, EveryConfigurationComputesTheSame) {
        10},
       {"t = Transpose<perm = [1, 0]>(x) z = Exp(t) y = Add(t, z)", {130, 70}, 2},
       {"t = Relu(x) n = Neg(x) e = Exp(x) y = Concat<axis = 0>(t, n, e)", {70, 90}, 3},
+      {"t = Relu(x) n = Neg(x) y = Concat<axis = 1>(t, n)", {70, 90}, 3},
       {"p = Constant<value_ints = [3, 1, 2, 70]>() y = Pad<mode = \"edge\">(x, p)", {31, 40}, 3},
+      // In sections: at the edges, mirrored, and by periods that begin several times.
+      {"p = Constant<value_ints = [2, 9, 1, 30]>() y = Pad<mode = \"reflect\">(x, p)", {31, 40}, 4},
+      {"p = Constant<value_ints = [0, 50, 0, 95]>() y = Pad<mode = \"wrap\">(x, p)", {31, 40}, 4},
       // In stages: along one axis, along both, with what precedes.
       {"s = Constant<value_floats = [2.0, 2.0]>() y = Resize<mode = \"linear\">(x, , s)",
        {31, 40},

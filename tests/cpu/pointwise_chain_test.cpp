@@ -26,6 +26,10 @@ T applied(ChainOp op, T v, T o) {
   switch (op) {
     case ChainOp::Neg:
       return -v;
+    case ChainOp::Abs:
+      return std::abs(v);
+    case ChainOp::Round:
+      return std::nearbyint(v);
     case ChainOp::Add:
       return v + o;
     case ChainOp::Sub:
@@ -101,6 +105,67 @@ void expect_chains(const cpu::KernelTable& table, cpu::ChainFn chain, uint32_t s
     } else {
       ASSERT_EQ(actual[i], expected[i]) << "at " << i;
       ASSERT_EQ(std::signbit(actual[i]), std::signbit(expected[i])) << "at " << i;
+    }
+  }
+}
+
+// Elements of memory and their values, and what is written for a value.
+struct Ends {
+  cpu::ChainType type;
+  DType dtype;
+};
+constexpr Ends kEnds[] = {
+    {cpu::ChainType::Own, DType::Float32},     {cpu::ChainType::UInt8, DType::UInt8},
+    {cpu::ChainType::Int8, DType::Int8},       {cpu::ChainType::Int32, DType::Int32},
+    {cpu::ChainType::Float16, DType::Float16}, {cpu::ChainType::BFloat16, DType::BFloat16}};
+
+// As the kernels of the table convert: from a type to the class of its values, and from there.
+void convert_with(const cpu::KernelTable& table, const Ends& from, int64_t count, const void* in,
+                  float* out) {
+  const bool integer = is_integer(from.dtype);
+  std::vector<int32_t> words(static_cast<size_t>(count));
+  table.load[static_cast<int>(from.dtype)](count, integer ? static_cast<void*>(words.data()) : out,
+                                           in);
+  if (!integer) return;
+  table.convert[static_cast<int>(cpu::Elem::F32)][static_cast<int>(cpu::Elem::I32)](count, out,
+                                                                                    words.data());
+}
+void convert_back(const cpu::KernelTable& table, const Ends& to, int64_t count, const float* in,
+                  void* out) {
+  std::vector<int32_t> words(static_cast<size_t>(count));
+  const bool integer = is_integer(to.dtype);
+  const auto elem = static_cast<int>(integer ? cpu::Elem::I32 : cpu::Elem::F32);
+  table.convert[elem][static_cast<int>(cpu::Elem::F32)](count, words.data(), in);
+  table.store[elem][static_cast<int>(to.dtype)](count, out, words.data());
+}
+
+TEST(ChainKernels, ConvertAtTheirEnds) {
+  std::mt19937 random(5);
+  for (const cpu::KernelTable* table : kernel_tables()) {
+    for (int turn = 0; turn < 600; ++turn) {
+      const Ends& from = kEnds[random() % std::size(kEnds)];
+      const Ends& to = kEnds[random() % std::size(kEnds)];
+      const auto count = static_cast<int64_t>(1 + random() % 300);
+      SCOPED_TRACE(fmt::format("{}, {} to {}, {} elements", table->name, name_of(from.dtype),
+                               name_of(to.dtype), count));
+      const size_t in_bytes = static_cast<size_t>(count) * size_of(from.dtype);
+      const size_t out_bytes = static_cast<size_t>(count) * size_of(to.dtype);
+      const std::unique_ptr<char[]> in(new char[in_bytes]);
+      for (size_t i = 0; i < in_bytes; ++i) in[i] = static_cast<char>(random());
+      std::vector<float> values(static_cast<size_t>(count));
+      convert_with(*table, from, count, in.get(), values.data());
+      const float factor = 0.37f;
+      for (float& x : values) x *= factor;
+      const std::unique_ptr<char[]> expected(new char[out_bytes]), out(new char[out_bytes]);
+      convert_back(*table, to, count, values.data(), expected.get());
+      const cpu::ChainLink link{ChainOp::Mul, false, {&factor, 0, nullptr}};
+      cpu::ChainArgs args;
+      args.rows = 1, args.cols = count, args.out = out.get(), args.out_stride = count;
+      args.first = {in.get(), count, nullptr};
+      args.first_type = from.type, args.out_type = to.type;
+      args.links = &link, args.count = 1;
+      table->chain_f32(args);
+      ASSERT_EQ(std::memcmp(out.get(), expected.get(), out_bytes), 0);
     }
   }
 }

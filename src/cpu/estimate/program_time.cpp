@@ -167,14 +167,14 @@ class Clock {
   void view(const Access& access, const Instruction& i) {
     const Register& r = info(i.writes[0]);
     const double time =
-        bytes_time(access, elements(r) * static_cast<double>(size_of(r.elem)), false);
+        bytes_time(access, elements(r) * static_cast<double>(element_bytes(r)), false);
     add(time + machine_.instruction, time);
   }
 
   void bind(const Access& access, const Instruction& i) {
     const Register& r = info(i.writes[0]);
     const double time =
-        bytes_time(access, elements(r) * static_cast<double>(size_of(r.elem)), true);
+        bytes_time(access, elements(r) * static_cast<double>(element_bytes(r)), true);
     add(time + machine_.instruction, time);
   }
 

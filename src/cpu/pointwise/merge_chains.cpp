@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "cpu/pointwise/typed_ends.h"
 #include "cpu/tile/tile_instructions.h"
 
 namespace redfuser::cpu {
@@ -22,6 +23,19 @@ std::optional<ChainOp> chain_op(BinaryOp op, bool reversed) {
       return reversed ? ChainOp::MaxOf : ChainOp::Max;
     case BinaryOp::Min:
       return reversed ? ChainOp::MinOf : ChainOp::Min;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<ChainOp> chain_op(UnaryOp op) {
+  switch (op) {
+    case UnaryOp::Neg:
+      return ChainOp::Neg;
+    case UnaryOp::Abs:
+      return ChainOp::Abs;
+    case UnaryOp::Round:
+      return ChainOp::Round;
     default:
       return std::nullopt;
   }
@@ -80,8 +94,9 @@ class ChainMerger {
       return Part{chain->first, chain->links};
     }
     if (const auto* unary = dynamic_cast<const Unary*>(&instruction)) {
-      if (unary->op != UnaryOp::Neg || !begins(unary->reads[0])) return std::nullopt;
-      return Part{unary->reads[0], {{ChainOp::Neg, kNoRegister}}};
+      const auto op = chain_op(unary->op);
+      if (!op || !begins(unary->reads[0])) return std::nullopt;
+      return Part{unary->reads[0], {{*op, kNoRegister}}};
     }
     const auto* binary = dynamic_cast<const Binary*>(&instruction);
     if (binary == nullptr) return std::nullopt;
@@ -117,9 +132,25 @@ class ChainMerger {
       if (!part || part->links.size() + before->links.size() > kMostLinks) return std::nullopt;
       const Register &from = info(value), &to = info(next.writes[0]);
       const bool same = from.shape == to.shape && from.scope == to.scope && from.elem == to.elem;
-      return same ? std::optional(k) : std::nullopt;
+      return same && gains(producer, next) ? std::optional(k) : std::nullopt;
     }
     return std::nullopt;
+  }
+
+  // A chain prepares its links for every row, unless all rows are one: too often for short rows
+  // with operands of their own.
+  bool gains(const Instruction& producer, const Instruction& reader) const {
+    constexpr int64_t kShortRow = 128;
+    const Register& out = info(reader.writes[0]);
+    if (out.shape != Shape::Tile ||
+        program_.scopes[static_cast<size_t>(out.scope)].extent >= kShortRow) {
+      return true;
+    }
+    const auto one_row = [&](RegisterId r) {
+      return info(r).shape == Shape::Tile || info(r).shape == Shape::Scalar;
+    };
+    return std::all_of(producer.reads.begin(), producer.reads.end(), one_row) &&
+           std::all_of(reader.reads.begin(), reader.reads.end(), one_row);
   }
 
   bool changes(RegisterId written, const Instruction& reader) const {
@@ -145,6 +176,9 @@ class ChainMerger {
 
 }  // namespace
 
-void merge_chains(TileProgram& program) { ChainMerger(program).run(program.block); }
+void merge_chains(TileProgram& program) {
+  convert_in_chains(program);
+  ChainMerger(program).run(program.block);
+}
 
 }  // namespace redfuser::cpu

@@ -27,6 +27,35 @@ void binary_kernel(int64_t rows, int64_t cols, void* out, int64_t out_stride, Op
   }
 }
 
+// exp(x - y) by whole vectors.
+RF_INLINE void exp_differences(int64_t cols, const float* x, int64_t x_step, const float* y,
+                               int64_t y_step, float* z) {
+  constexpr int W = VectorOf<float>::kWidth;
+  const auto vector = [](const float* from, int64_t step, int64_t count) {
+    if (step == 0) return *from - Vector<float>{};
+    return count < W ? load_part(from, count) : load_vector(from);
+  };
+  int64_t c = 0;
+  for (; c + W <= cols; c += W) {
+    store_vector(z + c,
+                 exp_of(vector(x + c * x_step, x_step, W) - vector(y + c * y_step, y_step, W)));
+  }
+  const int64_t rest = cols - c;
+  if (rest == 0) return;
+  store_part(z + c,
+             exp_of(vector(x + c * x_step, x_step, rest) - vector(y + c * y_step, y_step, rest)),
+             rest);
+}
+
+template <Mode mode>
+void exp_difference_kernel(int64_t rows, int64_t cols, void* out, int64_t out_stride, Operand a,
+                           Operand b) {
+  for (int64_t r = 0; r < rows; ++r) {
+    exp_differences(cols, row_of<float>(a, r), mode != Mode::SV, row_of<float>(b, r),
+                    mode != Mode::VS, static_cast<float*>(out) + r * out_stride);
+  }
+}
+
 template <class T, class Function, class Out = T>
 void add(KernelTable& table, Elem elem, BinaryOp op) {
   BinaryFn* modes = table.binary[static_cast<int>(elem)][static_cast<int>(op)];
@@ -144,7 +173,6 @@ void add_floating(KernelTable& table, Elem elem) {
   add<T, FloorMod<T>>(table, elem, BinaryOp::FloorMod);
   add<T, TruncMod<T>>(table, elem, BinaryOp::TruncMod);
   add<T, Pow<T>>(table, elem, BinaryOp::Pow);
-  add<T, ExpSub<T>>(table, elem, BinaryOp::ExpSub);
 }
 
 template <class T>
@@ -178,6 +206,11 @@ void add_binary(KernelTable& table) {
   add_ordered<uint8_t>(table, Elem::Bool);
   add_floating<float>(table, Elem::F32);
   add_floating<double>(table, Elem::F64);
+  BinaryFn* exp_sub = table.binary[static_cast<int>(Elem::F32)][static_cast<int>(BinaryOp::ExpSub)];
+  exp_sub[0] = exp_difference_kernel<Mode::VV>;
+  exp_sub[1] = exp_difference_kernel<Mode::VS>;
+  exp_sub[2] = exp_difference_kernel<Mode::SV>;
+  add<double, ExpSub<double>>(table, Elem::F64, BinaryOp::ExpSub);
   add_bitwise<uint8_t>(table, Elem::Bool);
   add<uint8_t, BitAnd<uint8_t>>(table, Elem::Bool, BinaryOp::And);
   add<uint8_t, BitOr<uint8_t>>(table, Elem::Bool, BinaryOp::Or);

@@ -40,9 +40,6 @@ struct ToUnsigned {
     return x < 2 * limit ? static_cast<uint64_t>(x) : 0;
   }
 };
-struct FromHalf {
-  static RF_INLINE float of(uint16_t x) { return half_to_float(x); }
-};
 struct FromBFloat {
   static RF_INLINE float of(uint16_t x) { return bfloat_to_float(x); }
 };
@@ -61,6 +58,32 @@ void convert_kernel(int64_t count, void* out, const void* in) {
   const In* x = static_cast<const In*>(in);
   RF_INDEPENDENT
   for (int64_t i = 0; i < count; ++i) y[i] = Function::of(x[i]);
+}
+
+void halves_to_floats(int64_t count, void* out, const void* in) {
+  constexpr int W = VectorOf<float>::kWidth;
+  const auto* x = static_cast<const uint16_t*>(in);
+  auto* y = static_cast<float*>(out);
+  Halves h{};
+  for (; count >= W; count -= W, x += W, y += W) {
+    __builtin_memcpy(&h, x, sizeof(h));
+    store_vector(y, floats_of(h));
+  }
+  for (int64_t i = 0; i < count; ++i) h[i] = x[i];
+  if (count > 0) store_part(y, floats_of(h), count);
+}
+
+void floats_to_halves(int64_t count, void* out, const void* in) {
+  constexpr int W = VectorOf<float>::kWidth;
+  const auto* x = static_cast<const float*>(in);
+  auto* y = static_cast<uint16_t*>(out);
+  for (; count >= W; count -= W, x += W, y += W) {
+    const Halves h = halves_of(load_vector(x));
+    __builtin_memcpy(y, &h, sizeof(h));
+  }
+  if (count == 0) return;
+  const Halves h = halves_of(load_part(x, count));
+  for (int64_t i = 0; i < count; ++i) y[i] = h[i];
 }
 
 enum Storage {  // DType's numbers
@@ -155,7 +178,7 @@ void add_convert(KernelTable& table) {
   ConvertFn* load = table.load;
   load[kFloat32] = convert_kernel<float, float>;
   load[kFloat64] = convert_kernel<double, double>;
-  load[kFloat16] = convert_kernel<float, uint16_t, FromHalf>;
+  load[kFloat16] = halves_to_floats;
   load[kBFloat16] = convert_kernel<float, uint16_t, FromBFloat>;
   load[kUInt8] = convert_kernel<int32_t, uint8_t>;
   load[kInt8] = convert_kernel<int32_t, int8_t>;
@@ -175,7 +198,7 @@ void add_convert(KernelTable& table) {
     store[floating][kFloat32] = table.convert[0][floating];
     store[floating][kFloat64] = table.convert[1][floating];
   }
-  store[0][kFloat16] = convert_kernel<uint16_t, float, ToHalf<float>>;
+  store[0][kFloat16] = floats_to_halves;
   store[1][kFloat16] = convert_kernel<uint16_t, double, ToHalf<double>>;
   store[0][kBFloat16] = convert_kernel<uint16_t, float, ToBFloat<float>>;
   store[1][kBFloat16] = convert_kernel<uint16_t, double, ToBFloat<double>>;

@@ -50,6 +50,18 @@ RF_INLINE void store_vector(T* to, Vector<T> v) {
   __builtin_memcpy(to, &v, sizeof(v));
 }
 
+// The first elements of a vector, fewer than it has; the others are 0.
+template <class T>
+RF_INLINE Vector<T> load_part(const T* from, int64_t count) {
+  Vector<T> v{};
+  for (int64_t i = 0; i < count; ++i) v[i] = from[i];
+  return v;
+}
+template <class T>
+RF_INLINE void store_part(T* to, Vector<T> v, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) to[i] = v[i];
+}
+
 template <class T>
 RF_INLINE Vector<T> bounded(Vector<T> x, const SumBounds& bounds) {
   const Vector<T> low = static_cast<T>(bounds.low) - Vector<T>{};
@@ -72,6 +84,8 @@ void add_chain(KernelTable& table);
 void add_select(KernelTable& table);
 void add_reduce(KernelTable& table);
 void add_convert(KernelTable& table);
+void add_moves(KernelTable& table);
+void add_running(KernelTable& table);
 void add_gemm(KernelTable& table);
 void add_integer_gemm(KernelTable& table);
 void add_filter(KernelTable& table);

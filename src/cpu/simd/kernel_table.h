@@ -66,18 +66,37 @@ inline constexpr int kStorageTypes = 27;
 
 // A chain of operations, each on the result of the one before: v = v ⊕ operand, or operand ⊕ v
 // where the operation is reversed. The result stays in registers between them.
-enum class ChainOp : uint8_t { Neg, Add, Sub, SubFrom, Mul, Div, DivInto, Max, MaxOf, Min, MinOf };
+enum class ChainOp : uint8_t {
+  Neg,
+  Abs,
+  Round,  // ties to even
+  Add,
+  Sub,
+  SubFrom,
+  Mul,
+  Div,
+  DivInto,
+  Max,
+  MaxOf,
+  Min,
+  MinOf
+};
+inline constexpr bool is_unary(ChainOp op) { return op <= ChainOp::Round; }
 struct ChainLink {
   ChainOp op;
   bool vector;      // else a scalar
-  Operand operand;  // none of Neg
+  Operand operand;  // none of a unary operation
 };
+// The elements that a chain of float32 begins and ends with in memory. Integers are the nearest
+// ones towards zero, modulo 2^bits; a float that int32 has not gives its least one.
+enum class ChainType : uint8_t { Own, UInt8, Int8, Int32, Float16, BFloat16 };
 inline constexpr int kMostLinks = 8;
 struct ChainArgs {
   int64_t rows = 0, cols = 0;
   void* out = nullptr;
   int64_t out_stride = 0;
   Operand first;  // a vector
+  ChainType first_type = ChainType::Own, out_type = ChainType::Own;
   const ChainLink* links = nullptr;
   int count = 0;  // of links, at most kMostLinks
 };
@@ -91,8 +110,27 @@ using SelectFn = void (*)(int64_t rows, int64_t cols, void* out, int64_t out_str
                           Operand condition, Operand a, Operand b);
 // accumulator[r] = accumulator[r] ⊕ (⊕ over the columns of a). Max and Min keep NaN.
 using ReduceFn = void (*)(int64_t rows, int64_t cols, void* accumulator, Operand a);
+// totals[c] = totals[c] ⊕ x[c], and out[c] is the total after x[c] or, `exclusive`, before. `out`
+// may be `x`.
+using RunningFn = void (*)(int64_t count, const float* x, bool exclusive, double* totals,
+                           float* out);
 // Converts `count` contiguous elements.
 using ConvertFn = void (*)(int64_t count, void* out, const void* in);
+
+// out[r, c] = from[row(r) + column(c)], where row(r) is row_offsets[r] if there is a table, else r
+// · row_stride, and columns likewise; `out` overlaps no element of `from`. `size` elements of
+// `from` may be read, with those that no result needs.
+struct MoveArgs {
+  int64_t rows = 0, columns = 0;
+  const void* from = nullptr;
+  int64_t size = 0;
+  int64_t row_stride = 0, column_stride = 0;
+  const int64_t* row_offsets = nullptr;
+  const int64_t* column_offsets = nullptr;
+  void* out = nullptr;
+  int64_t out_stride = 0;
+};
+using MoveFn = void (*)(const MoveArgs& args);
 
 // C[m, n] (+)= Σ_k A[m, k] · B[k, n]. Element (i, j) of A is at a.data + row(i) + column(j), where
 // row(i) is row_offsets[i] if there is a table, else i * row_stride; columns likewise.
@@ -201,9 +239,11 @@ struct KernelTable {
   ChainFn chain_f32, chain_f64;
   SelectFn select[kElems][2][2];  // [a is a scalar][b is a scalar]
   ReduceFn reduce[kElems][kReduceOps];
+  RunningFn running_f32[kReduceOps];
   ConvertFn convert[kElems][kElems];       // [to][from]; floats as ir/scalars/integers.h says
   ConvertFn load[kStorageTypes];           // storage -> its element class
   ConvertFn store[kElems][kStorageTypes];  // element class -> storage, wrapping integers
+  MoveFn move[4];                          // elements of 1, 2, 4 and 8 bytes
   GemmFn gemm_f32, gemm_f64;
   PackFn pack_f32, pack_f64;
   const RecurrentKernels *recurrent_f32, *recurrent_f64;

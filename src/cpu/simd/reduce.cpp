@@ -88,6 +88,7 @@ void reduce_rows(const T* const* rows, int64_t cols, T* totals) {
 template <class T, class Combine>
 void reduce_kernel(int64_t rows, int64_t cols, void* accumulator, Operand a) {
   constexpr int W = VectorOf<T>::kWidth;
+  constexpr int64_t kPart = 2048;  // elements
   T* totals = static_cast<T*>(accumulator);
   const bool is_long = cols >= 4 * W;
   int64_t r = 0;
@@ -100,7 +101,11 @@ void reduce_kernel(int64_t rows, int64_t cols, void* accumulator, Operand a) {
     const T* x = row_of<T>(a, r);
     T total = totals[r];
     if (is_long) {
-      total = Combine::of(total, reduce_row<T, Combine>(x, cols));
+      // Parts of a long row have sums of their own, whose rounding errors stay small.
+      for (int64_t c = 0, count = 0; c < cols; c += count) {
+        count = cols - c < 2 * kPart ? cols - c : kPart;
+        total = Combine::of(total, reduce_row<T, Combine>(x + c, count));
+      }
     } else {
       for (int64_t c = 0; c < cols; ++c) total = Combine::of(total, x[c]);
     }

@@ -16,6 +16,8 @@ const KernelTable& table() {
     add_select(t);
     add_reduce(t);
     add_convert(t);
+    add_moves(t);
+    add_running(t);
     add_gemm(t);
     add_integer_gemm(t);
     add_filter(t);

@@ -7,7 +7,6 @@ namespace {
 RF_FUNCTION(Neg, float, float, -x)
 RF_FUNCTION(Abs, float, float, __builtin_fabsf(x))
 RF_FUNCTION(Sign, float, float, (x != x ? x : (x > 0.0f ? 1.0f : (x < 0.0f ? -1.0f : 0.0f))))
-RF_FUNCTION(Exp, float, float, exp_of(x))
 RF_FUNCTION(Log, float, float, log_of(x))
 RF_FUNCTION(Sqrt, float, float, __builtin_sqrtf(x))
 RF_FUNCTION(Reciprocal, float, float, 1.0f / x)
@@ -25,11 +24,20 @@ RF_FUNCTION(Asinh, float, float, asinh_of(x))
 RF_FUNCTION(Acosh, float, float, acosh_of(x))
 RF_FUNCTION(Atanh, float, float, atanh_of(x))
 RF_FUNCTION(Erf, float, float, erf_of(x))
-RF_FUNCTION(RoundHalf, float, float, half_to_float(float_to_half(x)))
 RF_FUNCTION(RoundBFloat, float, float, bfloat_to_float(float_to_bfloat(x)))
 RF_FUNCTION(IsNaN, uint8_t, float, x != x)
 RF_FUNCTION(IsPosInf, uint8_t, float, x == __builtin_inff())
 RF_FUNCTION(IsNegInf, uint8_t, float, x == -__builtin_inff())
+
+struct Exp {
+  static RF_INLINE Vector<float> of(Vector<float> x) { return exp_of(x); }
+  static constexpr UnaryFn kernel = whole_vectors_kernel<float, Exp>;
+};
+
+struct RoundHalf {
+  static RF_INLINE Vector<float> of(Vector<float> x) { return floats_of(halves_of(x)); }
+  static constexpr UnaryFn kernel = whole_vectors_kernel<float, RoundHalf>;
+};
 
 // Arguments beyond the range reduction's limit are rare: such a row is done by the C library.
 template <bool kCosine>

@@ -4,6 +4,10 @@
 // Polynomials are near-minimax fits of this project's own on the stated intervals.
 #pragma once
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 #include "cpu/simd/isa.h"
 
 namespace redfuser::cpu::RF_ISA {
@@ -29,27 +33,53 @@ RF_INLINE double double_of(int64_t b) {
   return x;
 }
 
-// exp(x) = 2^n · e^r with |r| <= ln2/2; 2^n is applied in two factors, so that the multiplication
-// gives denormal results and overflow.
-RF_INLINE float exp_of(float x) {
+RF_INLINE Vector<int32_t> bits_of(Vector<float> x) {
+  Vector<int32_t> b;
+  __builtin_memcpy(&b, &x, sizeof(b));
+  return b;
+}
+RF_INLINE Vector<float> float_of(Vector<int32_t> b) {
+  Vector<float> x;
+  __builtin_memcpy(&x, &b, sizeof(x));
+  return x;
+}
+
+// 1.5·2^23 + 254: adding it rounds to an integer n, and leaves n + 254 in the low bits.
+inline constexpr float kExponentMagic = 12583166.0f;
+
+// p · 2^n of shifted = n + kExponentMagic. 2^n is applied in two factors, so that the
+// multiplication gives denormal results and overflow; their exponents are the halves of n + 254,
+// rounded down and up.
+template <class V>
+RF_INLINE V scaled(V p, V shifted) {
+  const auto exponents = bits_of(shifted), half = exponents >> 1;
+  return p * float_of(half << 23) * float_of((exponents - half) << 23);
+}
+#if defined(__AVX512F__)
+RF_INLINE Vector<float> scaled(Vector<float> p, Vector<float> shifted) {
+  // The form with a mask of all lanes leaves no lane undefined, which compilers warn of.
+  return _mm512_maskz_scalef_ps(0xffff, p, shifted - kExponentMagic);
+}
+#endif
+
+// exp(x) = 2^n · e^r with |r| <= ln2/2, of a float or a vector of floats.
+template <class V>
+RF_INLINE V exp_by_parts(V x) {
   x = x < -104.0f ? -104.0f : x;
   x = x > 89.0f ? 89.0f : x;
-  // 1.5·2^23 + 254: adding it rounds to an integer, and leaves n + 254 in the low bits. Its halves,
-  // rounded down and up, are the exponents of the factors.
-  const float magic = 12583166.0f;
-  const float shifted = x * 1.44269504f + magic;
-  const float f = shifted - magic;
-  float r = x - f * 0.693359375f;
+  const V shifted = x * 1.44269504f + kExponentMagic;
+  const V f = shifted - kExponentMagic;
+  V r = x - f * 0.693359375f;
   r = r - f * -2.12194440e-4f;
-  float p = 0.00138143184f;
-  p = p * r + 0.00836885128f;
+  V p = 0.00138143184f * r + 0.00836885128f;
   p = p * r + 0.0416684011f;
   p = p * r + 0.166665195f;
   p = p * r + 0.499999934f;
   p = p * (r * r) + r + 1.0f;
-  const int32_t exponents = bits_of(shifted), half = exponents >> 1;
-  return p * float_of(half << 23) * float_of((exponents - half) << 23);
+  return scaled(p, shifted);
 }
+RF_INLINE float exp_of(float x) { return exp_by_parts(x); }
+RF_INLINE Vector<float> exp_of(Vector<float> x) { return exp_by_parts(x); }
 
 // The Taylor series to r^13, whose remainder is below 5e-18 for |r| <= ln2/2.
 RF_INLINE double exp_of(double x) {
@@ -255,6 +285,37 @@ RF_INLINE uint16_t float_to_bfloat(float x) {
   const uint32_t rounded = static_cast<uint32_t>(bits) + 0x7fff + ((bits >> 16) & 1);
   const uint32_t nan = (static_cast<uint32_t>(bits) >> 16) | 0x40;
   return static_cast<uint16_t>((bits & 0x7fffffff) > 0x7f800000 ? nan : rounded >> 16);
+}
+
+// The same of whole vectors; instructions keep the bits of a NaN.
+typedef uint16_t Halves __attribute__((vector_size(RF_VECTOR_BYTES / 2)));
+RF_INLINE Halves halves_of(Vector<float> x) {
+  Halves h;
+#if defined(__AVX512F__)
+  const __m256i bits = _mm512_maskz_cvtps_ph(0xffff, x, _MM_FROUND_TO_NEAREST_INT);
+  __builtin_memcpy(&h, &bits, sizeof(h));
+#elif defined(__F16C__)
+  const __m128i bits = _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+  __builtin_memcpy(&h, &bits, sizeof(h));
+#else
+  for (int l = 0; l < VectorOf<float>::kWidth; ++l) h[l] = float_to_half(x[l]);
+#endif
+  return h;
+}
+RF_INLINE Vector<float> floats_of(Halves h) {
+#if defined(__AVX512F__)
+  __m256i bits;
+  __builtin_memcpy(&bits, &h, sizeof(h));
+  return _mm512_maskz_cvtph_ps(0xffff, bits);
+#elif defined(__F16C__)
+  __m128i bits;
+  __builtin_memcpy(&bits, &h, sizeof(h));
+  return _mm256_cvtph_ps(bits);
+#else
+  Vector<float> x;
+  for (int l = 0; l < VectorOf<float>::kWidth; ++l) x[l] = half_to_float(h[l]);
+  return x;
+#endif
 }
 
 }  // namespace redfuser::cpu::RF_ISA

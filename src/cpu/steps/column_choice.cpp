@@ -4,6 +4,7 @@
 #include <functional>
 #include <unordered_set>
 
+#include "cpu/tile/product_layout.h"
 #include "cpu/tile/specialize.h"
 
 namespace redfuser::cpu {
@@ -62,16 +63,8 @@ bool is_affine(ir::Expr position) {
   return affine;
 }
 
-ReadStrides strides_of(ir::ExprPool& pool, ir::Expr read, const std::vector<ir::Expr>& axes,
-                       const TileBuilder::DimsOf& dims) {
-  const Dims sizes = dims(read->integer);
-  ir::Expr offset = pool.integer(0);
-  int64_t stride = 1;
-  for (size_t i = sizes.size(); i-- > 0;) {
-    offset = pool.add(offset, pool.mul(read->args[i], pool.integer(stride)));
-    stride *= sizes[i];
-  }
-  ReadStrides result{std::vector<int64_t>(axes.size()), std::vector<bool>(axes.size(), true)};
+AxisStrides strides_of(ir::Expr offset, const std::vector<ir::Expr>& axes) {
+  AxisStrides result{std::vector<int64_t>(axes.size()), std::vector<bool>(axes.size(), true)};
   for (auto& [monomial, coefficient] : to_polynomial(offset)) {
     for (size_t i = 0; i < axes.size(); ++i) {
       if (monomial.size() == 1 && monomial[0] == axes[i]) {
@@ -86,9 +79,9 @@ ReadStrides strides_of(ir::ExprPool& pool, ir::Expr read, const std::vector<ir::
 }
 
 AxisSplit choose_columns(ir::ExprPool& pool, const std::vector<ir::Expr>& axes,
-                         std::span<const ir::Expr> bodies, const TileBuilder::DimsOf& dims,
+                         const MapElements& elements, const TileBuilder::DimsOf& dims,
                          SplitForm form) {
-  std::vector<ReadStrides> reads;
+  std::vector<AxisStrides> reads, writes;
   std::unordered_set<ir::Expr> bare;  // axes whose value is used other than to find elements
   std::unordered_set<ir::Expr> seen;
   std::function<void(ir::Expr)> scan = [&](ir::Expr expr) {
@@ -96,7 +89,7 @@ AxisSplit choose_columns(ir::ExprPool& pool, const std::vector<ir::Expr>& axes,
     if (expr->op == ir::ExprOp::Axis) {
       bare.insert(expr);
     } else if (expr->op == ir::ExprOp::Read && expr->integer >= 0) {
-      reads.push_back(strides_of(pool, expr, axes, dims));
+      reads.push_back(strides_of(flat_offset(pool, expr->args, dims(expr->integer)), axes));
       // Reads within an index are reads of their own.
       for (ir::Expr index : expr->args) {
         if (index->has_read) {
@@ -109,7 +102,8 @@ AxisSplit choose_columns(ir::ExprPool& pool, const std::vector<ir::Expr>& axes,
       for (ir::Expr arg : expr->args) scan(arg);
     }
   };
-  for (ir::Expr body : bodies) scan(body);
+  for (ir::Expr body : elements.bodies) scan(body);
+  for (ir::Expr write : elements.writes) writes.push_back(strides_of(write, axes));
   AxisSplit split;
   if (axes.empty()) return split;
   size_t first = axes.size() - 1;
@@ -117,9 +111,11 @@ AxisSplit choose_columns(ir::ExprPool& pool, const std::vector<ir::Expr>& axes,
   while (first > 0 && extent < kLongRow) {
     const size_t next = first - 1;
     bool joins = !bare.count(axes[next]) && !bare.count(axes[first]);
-    for (const ReadStrides& read : reads) {
-      joins &= read.known[next] && read.known.back() &&
-               read.strides[next] == read.strides.back() * extent;
+    for (const auto* accesses : {&reads, &writes}) {
+      for (const AxisStrides& access : *accesses) {
+        joins &= access.known[next] && access.known.back() &&
+                 access.strides[next] == access.strides.back() * extent;
+      }
     }
     if (!joins && extent >= kShortRow) break;
     first = next;
@@ -131,24 +127,21 @@ AxisSplit choose_columns(ir::ExprPool& pool, const std::vector<ir::Expr>& axes,
   split.rows.assign(axes.begin() + static_cast<long>(outer),
                     axes.begin() + static_cast<long>(first));
   split.columns.assign(axes.begin() + static_cast<long>(first), axes.end());
-  for (const ReadStrides& read : reads) {
-    split.strided |= read.known.back() && read.strides.back() != 0 && read.strides.back() != 1;
-  }
   return split;
 }
 
 std::vector<SplitForm> other_splits(ir::ExprPool& pool, const std::vector<ir::Expr>& axes,
-                                    std::span<const ir::Expr> bodies,
-                                    const TileBuilder::DimsOf& dims) {
+                                    const MapElements& elements, const TileBuilder::DimsOf& dims) {
+  const std::span<const ir::Expr> bodies = elements.bodies;
   std::vector<SplitForm> forms;
   const auto add_outer = [&](const AxisSplit& split, int joined) {
     if (repeats(split, bodies)) forms.push_back({joined, true});
   };
-  AxisSplit split = choose_columns(pool, axes, bodies, dims);
+  AxisSplit split = choose_columns(pool, axes, elements, dims);
   add_outer(split, 0);
   int joined = 0;
   while (joined < kMostJoined && gains_by_joining(split, bodies)) {
-    split = choose_columns(pool, axes, bodies, dims, {++joined, false});
+    split = choose_columns(pool, axes, elements, dims, {++joined, false});
   }
   if (joined == 0) return forms;
   forms.push_back({joined, false});

@@ -12,7 +12,6 @@ struct AxisSplit {
   // Of the outer axes every value has tiles of its own: what depends on them and on columns alone
   // is computed once for the rows of a tile.
   std::vector<ir::Expr> outer, rows, columns;
-  bool strided = false;  // some read steps over memory along the columns
 };
 
 // How the axes are split: `joined` more axes than the default has are columns, and all rows but the
@@ -24,28 +23,31 @@ struct SplitForm {
 
 inline constexpr int kMostJoined = 3;
 
-// By default the innermost axis, merged with outer axes that are contiguous with it in every read,
-// so that rows are long.
+// The elements of a pointwise program, and the positions in memory that it writes them to.
+struct MapElements {
+  std::span<const ir::Expr> bodies, writes;
+};
+
+// By default the innermost axis, merged with outer axes that are contiguous with it in every read
+// and write, so that rows are long.
 AxisSplit choose_columns(ir::ExprPool& pool, const std::vector<ir::Expr>& axes,
-                         std::span<const ir::Expr> bodies, const TileBuilder::DimsOf& dims,
+                         const MapElements& elements, const TileBuilder::DimsOf& dims,
                          SplitForm form = {});
 
 // The forms besides the default that may take less time: longer rows, and parts of the bodies that
 // are not computed for every row.
 std::vector<SplitForm> other_splits(ir::ExprPool& pool, const std::vector<ir::Expr>& axes,
-                                    std::span<const ir::Expr> bodies,
-                                    const TileBuilder::DimsOf& dims);
+                                    const MapElements& elements, const TileBuilder::DimsOf& dims);
 
 // Whether a position is a sum of multiples of axes.
 bool is_affine(ir::Expr position);
 
-// The coefficient of each axis in a read's row-major offset; `known[i]` is false where the offset
-// is not affine in axis i.
-struct ReadStrides {
+// The coefficient of each axis in an offset; `known[i]` is false where the offset is not affine in
+// axis i.
+struct AxisStrides {
   std::vector<int64_t> strides;
   std::vector<bool> known;
 };
-ReadStrides strides_of(ir::ExprPool& pool, ir::Expr read, const std::vector<ir::Expr>& axes,
-                       const TileBuilder::DimsOf& dims);
+AxisStrides strides_of(ir::Expr offset, const std::vector<ir::Expr>& axes);
 
 }  // namespace redfuser::cpu

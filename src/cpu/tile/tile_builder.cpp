@@ -152,7 +152,11 @@ RegisterId TileBuilder::renamed(RegisterId r, int depth) {
 }
 
 void TileBuilder::emit(std::unique_ptr<Instruction> instruction, int depth) {
-  if (instruction->elementwise) elementwise_[instruction->writes[0]] = instruction.get();
+  for (const RegisterId r : instruction->writes) {
+    const bool first = written_.insert(r).second;
+    if (first && instruction->bindable) producers_[r] = instruction.get();
+    if (!first) producers_.erase(r);
+  }
   stack_[static_cast<size_t>(depth)].block->push_back(std::move(instruction));
 }
 

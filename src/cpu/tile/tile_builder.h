@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "cascade/visibility/running.h"
@@ -121,6 +122,8 @@ class TileBuilder {
   RegisterId build_axis(ir::Expr axis);
   RegisterId build_read(ir::Expr read);
   RegisterId build_cast(ir::Expr cast);
+  // A sum of int32 as one of float32, which is the same.
+  RegisterId build_exact_sum(ir::Expr expr);
   RegisterId build_low_bit_cast(ir::Expr cast);
   RegisterId build_select(ir::Expr select);
   // The value of 8 bits of which the expression is a function: null for a constant, the expression
@@ -177,7 +180,9 @@ class TileBuilder {
   std::map<int64_t, std::pair<RegisterId, int64_t>> ranked_;
   std::optional<cascade::Running> running_;
   int64_t run_length_ = 0;
-  std::unordered_map<RegisterId, Instruction*> elementwise_;  // producers of dense registers
+  std::unordered_map<RegisterId, Instruction*>
+      producers_;  // the only ones of registers that may be bound
+  std::unordered_set<RegisterId> written_;
 };
 
 }  // namespace redfuser::cpu

@@ -177,16 +177,16 @@ void TileBuilder::store(int output, DType dtype, const Dims& dims,
   }
   if (!is_vector(info(value).shape, region)) value = spread(value, region, scope);
   const Register v = info(value);
-  auto producer = elementwise_.find(value);
+  auto producer = producers_.find(value);
   const bool column_concat =
       access.column_offsets == kNoRegister && access.row_offsets == kNoRegister &&
       (has_columns(region) ? access.column_stride == 1 : access.row_stride == 1);
-  if (producer != elementwise_.end() && column_concat && v.shape == region && v.elem == elem &&
+  if (producer != producers_.end() && column_concat && v.shape == region && v.elem == elem &&
       same_storage(dtype) && v.depth == depth()) {
     program_.registers[static_cast<size_t>(value)].dense = false;
     auto& block = *stack_.back().block;
     block.insert(block.begin(), std::make_unique<BindOutput>(value, std::move(access)));
-    elementwise_.erase(producer);
+    producers_.erase(producer);
     return;
   }
   emit(std::make_unique<Store>(std::move(access), value, region, scope), depth());

@@ -53,8 +53,17 @@ RegisterId TileBuilder::build_operation(ir::Expr expr) {
   return expr->op == ir::ExprOp::Pow ? build_power(expr) : build_arithmetic(expr);
 }
 
-// Elements of fewer bits than a byte are stored as they are.
+// Elements of fewer bits than a byte are stored as they are. A store rounds floats to 16 bits, and
+// wraps integers.
 RegisterId TileBuilder::compile_to_store(ir::Expr expr) {
+  if (expr->op == ir::ExprOp::Cast) {
+    const DType from = expr->args[0]->dtype, to = expr->dtype;
+    const bool half = to == DType::Float16 || to == DType::BFloat16;
+    const bool wraps = is_integer(to) && bits_of(to) >= 8;
+    if (is_float(from) && !is_low_bit_float(from) && (half || wraps)) {
+      return converted(compile(expr->args[0]), elem_of(to));
+    }
+  }
   return bits_of(expr->dtype) < 8 ? compile(expr) : compile_modular(expr);
 }
 

@@ -1,4 +1,6 @@
 // Conversions of tile programs between types, and integers wrapped around within theirs.
+#include <algorithm>
+
 #include "cpu/tile/bytes/low_bit_convert.h"
 #include "cpu/tile/interval.h"
 #include "cpu/tile/tile_builder.h"
@@ -30,11 +32,41 @@ RegisterId TileBuilder::wrapped(RegisterId r, DType dtype) {
   }
 }
 
+namespace {
+
+// Whether float32 has every value of an int32 expression.
+bool is_exact(ir::Expr expr) {
+  constexpr int64_t kMost = int64_t{1} << 24;
+  const Interval range = interval_of(expr);
+  return range.low >= -kMost && range.high <= kMost;
+}
+
+// Whether sums and differences of int32 may be those of float32.
+bool sums_exactly(ir::Expr expr) {
+  const bool sum = expr->op == ir::ExprOp::Add || expr->op == ir::ExprOp::Sub;
+  return sum && expr->dtype == DType::Int32 && is_exact(expr) &&
+         std::all_of(expr->args.begin(), expr->args.end(), is_exact);
+}
+
+}  // namespace
+
+RegisterId TileBuilder::build_exact_sum(ir::Expr expr) {
+  const auto floating = [&](ir::Expr e) {
+    return sums_exactly(e) ? build_exact_sum(e) : converted(compile(e), Elem::F32);
+  };
+  const BinaryOp op = expr->op == ir::ExprOp::Add ? BinaryOp::Add : BinaryOp::Sub;
+  RegisterId result = floating(expr->args[0]);
+  for (size_t i = 1; i < expr->args.size(); ++i)
+    result = binary(op, result, floating(expr->args[i]));
+  return result;
+}
+
 RegisterId TileBuilder::build_cast(ir::Expr cast) {
   ir::Expr from = cast->args[0];
   if (is_low_bit_float(cast->dtype) || is_low_bit_float(from->dtype)) {
     return build_low_bit_cast(cast);
   }
+  if (cast->dtype == DType::Float32 && sums_exactly(from)) return build_exact_sum(from);
   const bool wraps = is_integer(from->dtype) && is_integer(cast->dtype) &&
                      bits_of(cast->dtype) <= bits_of(from->dtype);
   RegisterId r = converted(wraps ? compile_modular(from) : compile(from), elem_of(cast->dtype));

@@ -37,10 +37,7 @@ void TileBuilder::reduce_into(ir::Reduction reduction, RegisterId accumulator, R
                               int scope) {
   RegisterId x = converted(lift, info(accumulator).elem);
   x = spread(x, Shape::Columns, scope);
-  const auto op = static_cast<int>(reduction == ir::Reduction::Sum    ? ReduceOp::Sum
-                                   : reduction == ir::Reduction::Prod ? ReduceOp::Prod
-                                   : reduction == ir::Reduction::Max  ? ReduceOp::Max
-                                                                      : ReduceOp::Min);
+  const auto op = static_cast<int>(reduce_op(reduction));
   const ReduceFn function = kernels().reduce[static_cast<int>(info(x).elem)][op];
   RF_CHECK(function, "no CPU kernel for a reduction of this element class");
   emit(std::make_unique<ReduceColumns>(function, accumulator, x), depth());

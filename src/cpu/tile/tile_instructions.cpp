@@ -138,7 +138,7 @@ void Count::run(TileContext& machine) const {
 Unary::Unary(UnaryFn function, RegisterId out, RegisterId a) : function(function) {
   reads = {a};
   writes = {out};
-  elementwise = true;
+  elementwise = bindable = true;
 }
 
 void Unary::run(TileContext& machine) const {
@@ -153,7 +153,7 @@ Binary::Binary(const BinaryFn* functions, RegisterId out, RegisterId a, Register
     : functions(functions) {
   reads = {a, b};
   writes = {out};
-  elementwise = true;
+  elementwise = bindable = true;
 }
 
 void Binary::run(TileContext& machine) const {
@@ -168,6 +168,25 @@ void Binary::run(TileContext& machine) const {
                                     operand(machine, a, r.shape), operand(machine, b, r.shape));
 }
 
+std::optional<ChainType> chain_type(DType storage) {
+  switch (storage) {
+    case DType::Undefined:
+      return ChainType::Own;
+    case DType::UInt8:
+      return ChainType::UInt8;
+    case DType::Int8:
+      return ChainType::Int8;
+    case DType::Int32:
+      return ChainType::Int32;
+    case DType::Float16:
+      return ChainType::Float16;
+    case DType::BFloat16:
+      return ChainType::BFloat16;
+    default:
+      return std::nullopt;
+  }
+}
+
 PointwiseChain::PointwiseChain(RegisterId out, RegisterId first, std::vector<Link> links)
     : first(first), links(std::move(links)) {
   reads = {first};
@@ -175,7 +194,7 @@ PointwiseChain::PointwiseChain(RegisterId out, RegisterId first, std::vector<Lin
     if (link.operand != kNoRegister) reads.push_back(link.operand);
   }
   writes = {out};
-  elementwise = true;
+  elementwise = bindable = true;
 }
 
 void PointwiseChain::run(TileContext& machine) const {
@@ -188,6 +207,8 @@ void PointwiseChain::run(TileContext& machine) const {
   args.out = slot(machine, writes[0]).data;
   args.out_stride = slot(machine, writes[0]).stride;
   args.first = operand(machine, first, r.shape);
+  args.first_type = *chain_type(info(machine, first).storage);
+  args.out_type = *chain_type(r.storage);
   args.links = operands;
   for (const Link& link : links) {
     ChainLink& to = operands[args.count++];
@@ -203,7 +224,7 @@ Select::Select(Elem elem, RegisterId out, RegisterId condition, RegisterId a, Re
     : elem(elem) {
   reads = {condition, a, b};
   writes = {out};
-  elementwise = true;
+  elementwise = bindable = true;
 }
 
 void Select::run(TileContext& machine) const {
@@ -221,6 +242,7 @@ void Select::run(TileContext& machine) const {
 Convert::Convert(ConvertFn function, RegisterId out, RegisterId a) : function(function) {
   reads = {a};
   writes = {out};
+  bindable = true;
 }
 
 void Convert::run(TileContext& machine) const {
@@ -234,7 +256,7 @@ Lookup::Lookup(RegisterId out, RegisterId a, std::vector<uint32_t> elements, int
     : table(std::move(elements)), lowest(lowest) {
   reads = {a};
   writes = {out};
-  elementwise = true;
+  elementwise = bindable = true;
 }
 
 namespace {
@@ -271,6 +293,7 @@ void Lookup::run(TileContext& machine) const {
 Spread::Spread(RegisterId out, RegisterId a) {
   reads = {a};
   writes = {out};
+  bindable = true;
 }
 
 namespace {

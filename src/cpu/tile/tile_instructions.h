@@ -2,6 +2,8 @@
 // tile_memory.h.
 #pragma once
 
+#include <optional>
+
 #include "cascade/visibility/running.h"
 #include "cpu/tile/tile_program.h"
 #include "ir/expr.h"
@@ -80,12 +82,16 @@ struct Binary final : Instruction {
   bool special = false;
 };
 
+// How a chain of float32 reads or writes elements of a type, the undefined one being its own; none
+// where it cannot.
+std::optional<ChainType> chain_type(DType storage);
+
 // Operations on floats, each on the result of the one before: those of `first` and the operands of
 // the links, which are the other registers read, in order.
 struct PointwiseChain final : Instruction {
   struct Link {
     ChainOp op;
-    RegisterId operand;  // kNoRegister of Neg
+    RegisterId operand;  // kNoRegister of a unary operation
   };
   PointwiseChain(RegisterId out, RegisterId first, std::vector<Link> links);
   void run(TileContext& machine) const override;
@@ -121,6 +127,13 @@ struct Spread final : Instruction {
   Spread(RegisterId out, RegisterId a);
   void run(TileContext& machine) const override;
 };
+
+// Of a reduction that picks no element.
+constexpr ReduceOp reduce_op(ir::Reduction reduction) {
+  if (reduction == ir::Reduction::Sum) return ReduceOp::Sum;
+  if (reduction == ir::Reduction::Prod) return ReduceOp::Prod;
+  return reduction == ir::Reduction::Max ? ReduceOp::Max : ReduceOp::Min;
+}
 
 // accumulator[r] ⊕= ⊕ over the columns of a. The accumulator has shape Rows or Scalar.
 struct ReduceColumns final : Instruction {

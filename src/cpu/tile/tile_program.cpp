@@ -51,6 +51,11 @@ size_t size_of(Elem elem) {
   }
 }
 
+int64_t element_bytes(const Register& r) {
+  return static_cast<int64_t>(r.storage == DType::Undefined ? size_of(r.elem)
+                                                            : redfuser::size_of(r.storage));
+}
+
 bool same_storage(DType dtype) {
   return dtype == DType::Float32 || dtype == DType::Float64 || dtype == DType::Int32 ||
          dtype == DType::Int64 || dtype == DType::UInt64 || dtype == DType::Bool;

@@ -46,9 +46,14 @@ struct Register {
   bool dense = true;
   RegisterId alias = kNoRegister;    // shares the memory of this dense register
   RegisterId offsets = kNoRegister;  // a view's row offsets live in this register
-  int64_t stride = 0;                // elements between rows, set by layout
-  int64_t position = 0;              // byte offset in scratch, set by layout
+  // Of a view of elements of another type, which a chain converts; else undefined.
+  DType storage = DType::Undefined;
+  int64_t stride = 0;    // elements between rows, set by layout
+  int64_t position = 0;  // byte offset in scratch, set by layout
 };
+
+// Bytes of an element of its memory.
+int64_t element_bytes(const Register& r);
 
 // The columns of a loop, of a reduction or of the whole program.
 struct Scope {
@@ -89,6 +94,7 @@ struct Instruction {
   virtual const std::vector<std::unique_ptr<Instruction>>* body() const { return nullptr; }
   std::vector<RegisterId> reads, writes;
   bool elementwise = false;  // may write over an operand of the same shape
+  bool bindable = false;     // may write its result to an output's memory
 };
 using Block = std::vector<std::unique_ptr<Instruction>>;
 

@@ -18,6 +18,7 @@ RunningFold::RunningFold(const cascade::Running& running, int64_t run_length, Re
       length(run_length) {
   reads = {a};
   writes = {out};
+  bindable = true;
 }
 
 namespace {
@@ -65,6 +66,10 @@ void run_columns(TileContext& machine, const RunningFold& op) {
 // One row of a run: totals of its columns go on.
 template <ir::Reduction reduction, typename T>
 void run_row(const T* x, T* out, TotalOf<T>* totals, int64_t columns, bool exclusive) {
+  if constexpr (std::is_same_v<T, float>) {
+    constexpr auto op = static_cast<int>(reduce_op(reduction));
+    return kernels().running_f32[op](columns, x, exclusive, totals, out);
+  }
   for (int64_t c = 0; c < columns; ++c) {
     const TotalOf<T> next = folded<reduction>(totals[c], static_cast<TotalOf<T>>(x[c]));
     out[c] = static_cast<T>(exclusive ? totals[c] : next);

@@ -5,8 +5,10 @@
 #include <set>
 
 #include "base/error.h"
+#include "cpu/pointwise/merge_chains.h"
 #include "cpu/steps/cascade/cascade_roles.h"
 #include "cpu/steps/cascade/magnitude.h"
+#include "cpu/steps/cascade/shared_terms.h"
 #include "cpu/steps/step_kernel.h"
 #include "cpu/tile/specialize.h"
 
@@ -148,6 +150,7 @@ class CascadeBuilder {
     bind(ir::LeafKind::Count, 0, count(true));
     std::vector<RegisterId> references(s_.form.references.size(), kNoRegister);
     for (size_t k = 0; k < s_.form.accumulators.size(); ++k) {
+      if (resident_) bind_results(stages_ready(s_.form, k));
       make_references(k, references);
       transport(k);
       lift(k);
@@ -246,7 +249,13 @@ class CascadeBuilder {
         bind(ir::LeafKind::State, static_cast<int64_t>(k), builder_.renamed(state.value, 0));
       }
     }
-    for (size_t i = 0; i < s_.form.cascade.stages.size(); ++i) {
+    bind_results(s_.form.cascade.stages.size());
+  }
+
+  // Of the stages before `end` that have none yet.
+  void bind_results(size_t end) {
+    for (; bound_results_ < end; ++bound_results_) {
+      const size_t i = bound_results_;
       const cascade::Stage& stage = s_.form.cascade.stages[i];
       ir::Expr result = s_.form.finish[i];
       const auto number = static_cast<int64_t>(i);
@@ -350,6 +359,7 @@ class CascadeBuilder {
   std::set<ir::Expr, ById> leaves_;
   std::vector<State> states_;
   std::vector<RegisterId> old_references_;
+  size_t bound_results_ = 0;
   int scope_ = kNoScope;
 };
 
@@ -375,6 +385,7 @@ CascadePlan::CascadePlan(const StepForm& form, const cascade::Streaming& streami
   if (form.growing != nullptr) growing_.emplace(pool, *form.growing);
   GrowingExtents* const growing = growing_ ? &*growing_ : nullptr;
   SpecializedStreaming s = specialize(pool, form.symbols, streaming, form.growing, growing);
+  if (resident) share_terms(pool, s);
   for (const cascade::CascadeOutput& output : streaming.cascade.outputs) {
     outputs_.push_back(output.value);
     memory_.push_back(memory_of(form, output.value));
@@ -386,6 +397,7 @@ CascadePlan::CascadePlan(const StepForm& form, const cascade::Streaming& streami
   if (empty()) return;
   CascadeBuilder builder(form, *this, s, resident, growing);
   builder.build();
+  merge_chains(program);
   scope_ = builder.scope();
   if (!growing_) trim_ = trim_of(pool, s, resident);
   for (const int64_t value : trim_.finite_values()) {

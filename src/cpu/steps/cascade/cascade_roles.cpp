@@ -18,6 +18,7 @@ std::vector<ir::Expr*> SpecializedStreaming::expressions() {
     if (a.transport) result.push_back(&a.transport);
   }
   for (cascade::Reference& reference : form.references) result.push_back(&reference.value);
+  for (cascade::Stage& stage : form.cascade.stages) result.push_back(&stage.body);
   for (ir::Expr& finish : form.finish) result.push_back(&finish);
   for (cascade::CascadeOutput& output : form.cascade.outputs) {
     result.push_back(&output.body);
@@ -188,11 +189,10 @@ SpecializedStreaming specialize(ir::ExprPool& pool, std::span<const int64_t> sym
   }
   s.form.references = streaming.references;
   for (cascade::Reference& r : s.form.references) r.value = specializer.copy(r.value);
-  // The bodies of stages are the unfused meaning: only `finish` is computed.
   cascade.stages = streaming.cascade.stages;
   for (size_t i = 0; i < cascade.stages.size(); ++i) {
     cascade.stages[i].columns = specializer.copy_axes(cascade.stages[i].columns);
-    cascade.stages[i].body = nullptr;
+    cascade.stages[i].body = specializer.copy(cascade.stages[i].body);
     s.form.finish.push_back(specializer.copy(streaming.finish[i]));
   }
   cascade.outputs = streaming.cascade.outputs;

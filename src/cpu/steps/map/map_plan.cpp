@@ -5,6 +5,7 @@
 #include "cpu/pointwise/merge_chains.h"
 #include "cpu/steps/column_choice.h"
 #include "cpu/steps/step_kernel.h"
+#include "cpu/tile/product_layout.h"
 #include "cpu/tile/specialize.h"
 #include "cpu/tile/tile_builder.h"
 
@@ -15,19 +16,6 @@ namespace {
 constexpr int64_t kTileElements[] = {2048, 4096, 16384};
 constexpr int64_t kSquares[] = {32, 64};
 constexpr int64_t kTaskElements = 32768;  // below this a task is not worth handing out
-
-// Replaces an axis by one of its own positions from `begin` to `end`, whose number is constant.
-void narrow(ir::ExprPool& pool, ir::Expr axis, ir::Expr begin, ir::Expr end,
-            std::vector<ir::Expr>& axes, std::vector<ir::Expr>& indices,
-            std::vector<ir::Expr>& bodies) {
-  const int64_t length = constant_of(pool.sub(end, begin));
-  const ir::Expr part = length == 1 ? pool.integer(0) : pool.axis("s", pool.integer(length));
-  const ir::Expr position = pool.add(part, begin);
-  for (ir::Expr& e : indices) e = pool.substitute(e, {{axis, position}});
-  for (ir::Expr& e : bodies) e = pool.substitute(e, {{axis, position}});
-  std::replace(axes.begin(), axes.end(), axis, part);
-  if (length == 1) std::erase(axes, part);
-}
 
 }  // namespace
 
@@ -47,13 +35,16 @@ void MapPlan::build(const StepForm& form, const MapSection* section, SplitForm s
   for (ir::Expr axis : step.axes) indices.push_back(specializer.copy(axis));
   for (const auto& output : step.outputs) bodies.push_back(specializer.copy(output.body));
   if (section != nullptr) {
-    narrow(pool, indices[section->axis], pool.integer(section->begin), pool.integer(section->end),
-           axes, indices, bodies);
+    narrow(pool, indices[section->axis], {pool.integer(section->begin), pool.integer(section->end)},
+           axes, {&indices, &bodies});
   }
+  std::erase_if(axes, [](ir::Expr axis) { return axis->op != ir::ExprOp::Axis; });
   if (form.growing != nullptr) {
     if (const GrowingSizes::Append* append = form.growing->append_of(step)) {
       const ir::Expr along = indices[append->axis];
-      narrow(pool, along, specializer.copy(append->begin), along->extent(), axes, indices, bodies);
+      narrow(pool, along, {specializer.copy(append->begin), along->extent()}, axes,
+             {&indices, &bodies});
+      std::erase_if(axes, [](ir::Expr axis) { return axis->op != ir::ExprOp::Axis; });
     }
     growing_.emplace(pool, *form.growing);
     growing_->place({&axes, &indices, &bodies});
@@ -67,8 +58,11 @@ void MapPlan::build(const StepForm& form, const MapSection* section, SplitForm s
   }
   split_axes(pool, axes, all);
   auto dims = [&](int64_t value) { return memory_of(form, static_cast<ir::ValueId>(value)); };
-  const AxisSplit split = choose_columns(pool, axes, bodies, dims, split_form);
-  if (form.growing == nullptr) others_ = other_splits(pool, axes, bodies, dims);
+  std::vector<ir::Expr> writes;
+  for (const Dims& memory : memory_) writes.push_back(flat_offset(pool, indices, memory));
+  const MapElements elements{bodies, writes};
+  const AxisSplit split = choose_columns(pool, axes, elements, dims, split_form);
+  if (form.growing == nullptr) others_ = other_splits(pool, axes, elements, dims);
   TileBuilder builder(pool, program, dims);
   for (ir::Expr axis : split.outer) outer_.push_back({builder.set_outer(axis), extent_of(axis)});
   outers_ = extent_of(split.outer);

@@ -1,5 +1,6 @@
 // Sections of a pointwise step: ranges of an axis in each of which the conditions of selections on
-// that axis are known, as those of concatenated inputs are.
+// that axis are known, as those of concatenated inputs are, and the branches of what elements are
+// read, as those of padding are.
 #pragma once
 
 #include <span>
@@ -14,6 +15,20 @@ struct MapSection {
   size_t axis;
   int64_t begin, end;
 };
+
+// Positions [begin, end) of an axis, in a number that is constant.
+struct AxisRange {
+  ir::Expr begin, end;
+};
+
+// Replaces an axis by one of a range of its positions (by 0, of one position), of which branches
+// are decided.
+void narrow(ir::ExprPool& pool, ir::Expr axis, const AxisRange& range, std::vector<ir::Expr>& axes,
+            const std::vector<std::vector<ir::Expr>*>& expressions);
+
+// The expression with the operands of minima and maxima, signs and periods of indices, where all
+// indices of the axes have the same.
+ir::Expr decided(ir::ExprPool& pool, ir::Expr expr);
 
 // The sections along one axis at these sizes, in order, which are all of it; empty where no
 // selection depends on a position alone, or where there are too many.

@@ -2,6 +2,7 @@
 // chain rounds, as it does alone.
 #include "cpu/simd/gemm_pack.h"
 #include "cpu/simd/isa.h"
+#include "cpu/simd/pointwise/chain_types.h"
 
 namespace redfuser::cpu::RF_ISA {
 namespace {
@@ -32,6 +33,8 @@ enum class Code : uint8_t {
   MinOfS,
   ScaleS,  // v · o + second
   ClampS,  // the lesser of `second` and the greater of o and v
+  Abs,
+  Round,
 };
 
 template <class T>
@@ -39,29 +42,31 @@ struct Step {
   Code code;
   T scalar, second;
   const T* vector;
+  int link = 0;  // that the vector is of
 };
 
 template <class T>
 struct Row {
-  const T* first;
+  const char* first;
+  ChainType first_type, out_type;
+  int64_t first_bytes, out_bytes;  // of an element
   Step<T> steps[kMostLinks];
   int count = 0;
 };
 
 template <class T>
 Step<T> vector_step(ChainOp op, const T* from) {
-  constexpr Code kCodes[] = {Code::AddV,   Code::AddV, Code::SubV,     Code::SubFromV,
-                             Code::MulV,   Code::DivV, Code::DivIntoV, Code::MaxV,
-                             Code::MaxOfV, Code::MinV, Code::MinOfV};
-  return {kCodes[static_cast<int>(op)], T(0), T(0), from};
+  constexpr Code kCodes[] = {Code::AddV,     Code::SubV, Code::SubFromV, Code::MulV, Code::DivV,
+                             Code::DivIntoV, Code::MaxV, Code::MaxOfV,   Code::MinV, Code::MinOfV};
+  return {kCodes[static_cast<int>(op) - static_cast<int>(ChainOp::Add)], T(0), T(0), from};
 }
 
 // v − o = v + (−o), −v = v · −1, and a bound that is not a number gives v + o.
 template <class T>
 Step<T> scalar_step(ChainOp op, T o) {
-  constexpr Code kCodes[] = {Code::MulS,   Code::AddS, Code::AddS,     Code::SubFromS,
-                             Code::MulS,   Code::DivS, Code::DivIntoS, Code::MaxS,
-                             Code::MaxOfS, Code::MinS, Code::MinOfS};
+  constexpr Code kCodes[] = {Code::MulS,     Code::Abs,  Code::Round, Code::AddS,     Code::AddS,
+                             Code::SubFromS, Code::MulS, Code::DivS,  Code::DivIntoS, Code::MaxS,
+                             Code::MaxOfS,   Code::MinS, Code::MinOfS};
   if (op == ChainOp::Neg) o = T(-1);
   if (op == ChainOp::Sub) o = -o;
   const bool bound = op >= ChainOp::Max;
@@ -82,20 +87,48 @@ bool joins(Step<T>& step, const Step<T>& next) {
   return true;
 }
 
+RF_INLINE const char* first_of_row(const ChainArgs& g, int64_t r, int64_t bytes) {
+  const int64_t offset = g.first.offsets ? g.first.offsets[r] : r * g.first.stride;
+  return static_cast<const char*>(g.first.data) + offset * bytes;
+}
+
 template <class T>
 Row<T> row_of_chain(const ChainArgs& g, int64_t r) {
   Row<T> row;
-  row.first = row_of<T>(g.first, r);
+  row.first_type = g.first_type, row.out_type = g.out_type;
+  row.first_bytes = bytes_of<T>(g.first_type), row.out_bytes = bytes_of<T>(g.out_type);
+  row.first = first_of_row(g, r, row.first_bytes);
   for (int i = 0; i < g.count; ++i) {
     const ChainLink& link = g.links[i];
-    const bool scalar = link.op == ChainOp::Neg || !link.vector;
-    const T* from = link.op == ChainOp::Neg ? nullptr : row_of<T>(link.operand, r);
-    const Step<T> step = scalar ? scalar_step<T>(link.op, from == nullptr ? T(0) : *from)
-                                : vector_step<T>(link.op, from);
+    const bool scalar = is_unary(link.op) || !link.vector;
+    const T* from = is_unary(link.op) ? nullptr : row_of<T>(link.operand, r);
+    Step<T> step = scalar ? scalar_step<T>(link.op, from == nullptr ? T(0) : *from)
+                          : vector_step<T>(link.op, from);
+    step.link = i;
     if (row.count > 0 && joins(row.steps[row.count - 1], step)) continue;
     row.steps[row.count++] = step;
   }
   return row;
+}
+
+// The same chain with its vectors in another row.
+template <class T>
+RF_INLINE void move_to_row(Row<T>& row, const ChainArgs& g, int64_t r) {
+  row.first = first_of_row(g, r, row.first_bytes);
+  for (int i = 0; i < row.count; ++i) {
+    Step<T>& step = row.steps[i];
+    if (step.vector != nullptr) step.vector = row_of<T>(g.links[step.link].operand, r);
+  }
+}
+
+bool has_scalars_of_rows(const ChainArgs& g) {
+  bool any = false;
+  for (int i = 0; i < g.count; ++i) {
+    const ChainLink& link = g.links[i];
+    any |= !is_unary(link.op) && !link.vector &&
+           (link.operand.offsets != nullptr || link.operand.stride != 0);
+  }
+  return any;
 }
 
 // NV whole vectors, or, for NV = 0, one with so many elements.
@@ -176,27 +209,30 @@ RF_INLINE void run_step(Vector<T>* v, const Step<T>& step, int64_t c, int64_t co
         const V above = x <= o ? o : x;
         return above >= second ? second : above;
       });
+    case Code::Abs:
+      return scalar([](V x, V, V) { return magnitude(x); });
+    case Code::Round:
+      return scalar([](V x, V, V) { return rounded<T>(x); });
   }
 }
 
 // The results of NV vectors from column c on, or of `count` columns for NV = 0.
 template <class T, int NV>
-RF_INLINE void run_chain(const Row<T>& row, int64_t c, int64_t count, T* to) {
+RF_INLINE void run_chain(const Row<T>& row, int64_t c, int64_t count, char* to) {
   constexpr int kCount = NV > 0 ? NV : 1;
   Vector<T> v[kCount];
-#pragma GCC unroll 8
-  for (int j = 0; j < kCount; ++j) v[j] = load_columns<T, NV>(row.first + c, j, count);
+  load_typed<T, NV>(v, row.first + c * row.first_bytes, row.first_type, count);
   for (int i = 0; i < row.count; ++i) run_step<T, NV>(v, row.steps[i], c, count);
-  if constexpr (NV == 0) return copy_part(to, reinterpret_cast<const T*>(v), count);
-#pragma GCC unroll 8
-  for (int j = 0; j < NV; ++j) store_vector(to + j * VectorOf<T>::kWidth, v[j]);
+  store_typed<T, NV>(to, v, row.out_type, count);
 }
 
 // Runs of NV vectors and fewer, from column c on: the first column that is left.
 template <class T, int NV = kVectors>
-RF_INLINE int64_t run_vectors(const Row<T>& row, int64_t c, int64_t cols, T* out) {
+RF_INLINE int64_t run_vectors(const Row<T>& row, int64_t c, int64_t cols, char* out) {
   constexpr int W = VectorOf<T>::kWidth;
-  for (; c + NV * W <= cols; c += NV * W) run_chain<T, NV>(row, c, 0, out + c);
+  for (; c + NV * W <= cols; c += NV * W) {
+    run_chain<T, NV>(row, c, 0, out + c * row.out_bytes);
+  }
   if constexpr (NV > 1) c = run_vectors<T, NV / 2>(row, c, cols, out);
   return c;
 }
@@ -204,12 +240,13 @@ RF_INLINE int64_t run_vectors(const Row<T>& row, int64_t c, int64_t cols, T* out
 // The last columns are a whole vector too, which overlaps the one before. It is computed first: the
 // output may be the memory of an operand.
 template <class T>
-void chain_row(const Row<T>& row, int64_t cols, T* out) {
+RF_INLINE void chain_row(const Row<T>& row, int64_t cols, char* out) {
   constexpr int W = VectorOf<T>::kWidth;
   if (cols < W) return run_chain<T, 0>(row, 0, cols, out);
-  T last[W] = {};
+  char last[sizeof(Vector<T>)] = {};
   if (cols % W != 0) run_chain<T, 1>(row, cols - W, 0, last);
-  if (run_vectors<T>(row, 0, cols, out) < cols) store_vector(out + cols - W, load_vector(last));
+  if (run_vectors<T>(row, 0, cols, out) == cols) return;
+  __builtin_memcpy(out + (cols - W) * row.out_bytes, last, static_cast<size_t>(W * row.out_bytes));
 }
 
 bool follows(const Operand& a, bool vector, int64_t cols) {
@@ -221,7 +258,7 @@ ChainArgs long_rows(ChainArgs g) {
   bool one = g.rows > 1 && g.out_stride == g.cols && follows(g.first, true, g.cols);
   for (int i = 0; one && i < g.count; ++i) {
     const ChainLink& link = g.links[i];
-    one = link.op == ChainOp::Neg || follows(link.operand, link.vector, g.cols);
+    one = is_unary(link.op) || follows(link.operand, link.vector, g.cols);
   }
   if (one) g.cols *= g.rows, g.rows = 1;
   return g;
@@ -230,8 +267,12 @@ ChainArgs long_rows(ChainArgs g) {
 template <class T>
 void chain(const ChainArgs& args) {
   const ChainArgs g = long_rows(args);
+  if (g.rows == 0) return;
+  const bool anew = has_scalars_of_rows(g);
+  Row<T> row = row_of_chain<T>(g, 0);
   for (int64_t r = 0; r < g.rows; ++r) {
-    chain_row<T>(row_of_chain<T>(g, r), g.cols, static_cast<T*>(g.out) + r * g.out_stride);
+    if (r > 0) anew ? void(row = row_of_chain<T>(g, r)) : move_to_row(row, g, r);
+    chain_row<T>(row, g.cols, static_cast<char*>(g.out) + r * g.out_stride * row.out_bytes);
   }
 }
 

@@ -1,0 +1,104 @@
+// Which instructions the tile programs of steps have.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "cpu/steps/cascade/cascade_plan.h"
+#include "cpu/steps/map/map_plan.h"
+#include "cpu/tile/tile_memory.h"
+#include "redfuser/redfuser.h"
+#include "runtime/program/compiled_program.h"
+
+namespace redfuser {
+namespace {
+
+int count_in(const cpu::Block& block, const std::function<bool(const cpu::Instruction&)>& wanted) {
+  int count = 0;
+  for (const auto& instruction : block) {
+    count += wanted(*instruction);
+    if (instruction->body() != nullptr) count += count_in(*instruction->body(), wanted);
+  }
+  return count;
+}
+
+// The step that computes a graph that is one.
+class OneStep {
+ public:
+  explicit OneStep(const std::string& graph)
+      : program_(compile(Model::parse("<ir_version: 9, opset_import: [\"\" : 20]> g " + graph))) {}
+
+  cpu::StepForm form() const {
+    const runtime::CompiledProgram& compiled = *program_.handle();
+    EXPECT_EQ(compiled.plan.steps.size(), 1u);
+    return {compiled.graph(), compiled.plan.steps.front().kind, symbols_};
+  }
+
+ private:
+  Program program_;
+  std::vector<int64_t> symbols_;
+};
+
+TEST(CpuTilePrograms, ATermThatAnOutputRepeatsIsComputedOnce) {
+  for (const char* graph : {"(float[9, 70] x) => (y) { y = Softmax(x) }",
+                            "(float[9, 70] x) => (y) { e = Softmax(x) y = Mul(e, x) }"}) {
+    const OneStep step(graph);
+    const cpu::StepForm form = step.form();
+    const auto& cascade = std::get<fuse::CascadeStep>(form.kind);
+    const cpu::CascadePlan plan(form, cascade.streaming, true);
+    EXPECT_EQ(count_in(plan.program.block,
+                       [](const auto& i) {
+                         const auto* binary = dynamic_cast<const cpu::Binary*>(&i);
+                         return binary != nullptr && binary->op == cpu::BinaryOp::ExpSub;
+                       }),
+              1)
+        << graph;
+  }
+}
+
+// The rows of a section do not lie one after the other in the output.
+TEST(CpuTilePrograms, RowsAreWrittenAsVectors) {
+  const OneStep step("(float[9, 40] a, float[9, 30] b) => (y) { y = Concat<axis = 1>(a, b) }");
+  const cpu::StepForm form = step.form();
+  const auto sections = cpu::map_sections(std::get<fuse::MapStep>(form.kind), form.symbols);
+  ASSERT_EQ(sections.size(), 2u);
+  for (const cpu::MapSection& section : sections) {
+    const cpu::MapPlan plan(form, &section);
+    EXPECT_EQ(count_in(plan.program.block,
+                       [](const auto& i) {
+                         const auto* store = dynamic_cast<const cpu::Store*>(&i);
+                         return store != nullptr && (store->access.column_stride != 1 ||
+                                                     store->access.column_offsets >= 0);
+                       }),
+              0);
+  }
+}
+
+// Within a section the elements of padding lie at a stride.
+TEST(CpuTilePrograms, SectionsDecideWhereElementsAre) {
+  struct Case {
+    const char* mode;
+    size_t sections;
+  };
+  for (const auto& [mode, sections] : {Case{"reflect", 3}, Case{"edge", 3}, Case{"wrap", 5}}) {
+    SCOPED_TRACE(mode);
+    const OneStep step(
+        fmt::format("(float[1, 40] x) => (y) {{ p = Constant<value_ints = [0, 9, 0, "
+                    "{}]>() y = Pad<mode = \"{}\">(x, p) }}",
+                    *mode == 'w' ? 95 : 30, mode));
+    const cpu::StepForm form = step.form();
+    const auto found = cpu::map_sections(std::get<fuse::MapStep>(form.kind), form.symbols);
+    EXPECT_EQ(found.size(), sections);
+    for (const cpu::MapSection& section : found) {
+      const cpu::MapPlan plan(form, &section);
+      EXPECT_EQ(count_in(plan.program.block,
+                         [](const auto& i) {
+                           const auto* load = dynamic_cast<const cpu::LoadCopy*>(&i);
+                           return dynamic_cast<const cpu::ColumnIndex*>(&i) != nullptr ||
+                                  (load != nullptr && load->access.whole >= 0);
+                         }),
+                0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace redfuser
