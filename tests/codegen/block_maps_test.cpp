@@ -82,7 +82,7 @@ TEST(CodegenBlockMaps, HaveThePlacesOfABlockAlone) {
   const Found found = find(Model::parse(RotaryAttention{8, 2, 64, "1"}.graph()), kTargets[1]);
   ASSERT_EQ(found.launches.size(), 1u);
   // 4 heads of 32 pairs, 4 pairs a thread.
-  EXPECT_NE(found.launches[0].source.find("group < 32ll"), std::string::npos)
+  EXPECT_NE(found.launches[0].source.find("(MapBlock{0}, {32ll,"), std::string::npos)
       << found.launches[0].source;
 }
 

@@ -44,6 +44,10 @@ TEST(DeviceConstants, ProductTiles) {
           "constexpr int kTileRows = {}, kTileColumns = {}, kTileDepth = {}, kTileStages = {};",
           ProductText::kTileRows, ProductText::kTileColumns, ProductText::kDepth,
           ProductText::kStages));
+  expect_in("device/product/product_loop.cuh",
+            fmt::format("kProductThreads = {}, ", ProductText::kThreads));
+  expect_in("device/product/product_loop.cuh",
+            "kStagedBytes = kTileRows * (kTileColumns + 8) * 2;");
 }
 
 TEST(DeviceConstants, ClusterTiles) {

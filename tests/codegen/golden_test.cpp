@@ -26,6 +26,9 @@ std::vector<Case> cases() {
       {"layernorm",
        "g (float16[4096,768] x, float16[768] g, float16[768] b) => (y) "
        "{ y = LayerNormalization<axis = -1>(x, g, b) }"},
+      {"map",
+       "g (float16[b,s,768] x, float16[768] c, float16[b,s,768] r) => (y) "
+       "{ a = Add(x, c) g = Sigmoid(a) y = Mul(g, r) }"},
       {"attention_mma", attention("float", "[2,4,256,64]")},
       {"attention_split", attention("float16", "[2,4,256,64]")},
       {"attention_hopper", attention("float16", "[2,16,1024,64]")},

@@ -49,43 +49,28 @@ class Check {
     return result;
   }
 
-  // Blocks store their largest magnitudes; the last block compares the maximum with the bounds and
-  // writes the decision to the first element.
   KernelLaunch launch(int64_t result, int blocks) const {
     KernelText kernel = builder_.kernel();
     Emitter emitter(kernel);
     const std::string found = kernel.buffer(result, true);
-    std::string own, others, holds;
+    std::string operands, holds;
     for (size_t i = 0; i < values(); ++i) {
       const int64_t value = operands_.values[i];
-      const std::string elements = kernel.size(product_of(pool_, builder_.shape(value)));
-      own += fmt::format(
-          "float m{0} = block_reduce<{1}, MaxOp>(largest_magnitude({2}, {3}, first, step), "
-          "slots);\n"
-          "__syncthreads();\nif (threadIdx.x == 0) {4}[1 + blockIdx.x * {5} + {0}] = m{0};\n",
-          i, kThreads / 32, kernel.buffer(value), elements, found, values());
-      others += fmt::format(
-          "m{0} = 0;\nfor (unsigned block = threadIdx.x; block < gridDim.x; block += {1}) {{\n"
-          "m{0} = max_of(m{0}, {2}[1 + block * {3} + {0}]);\n}}\n"
-          "m{0} = block_reduce<{4}, MaxOp>(m{0}, slots);\n__syncthreads();\n",
-          i, kThreads, found, values(), kThreads / 32);
-      holds += fmt::format("{}m{} < INFINITY_F", i > 0 ? " && " : "", i);
-      emitter.bind(cascade::largest_of(pool_, value), fmt::format("static_cast<double>(m{})", i));
+      operands += fmt::format(", mask_operand({}, {})", kernel.buffer(value),
+                              kernel.size(product_of(pool_, builder_.shape(value))));
+      holds += fmt::format("{}largest[{}] < INFINITY_F", i > 0 ? " && " : "", i);
+      emitter.bind(cascade::largest_of(pool_, value),
+                   fmt::format("static_cast<double>(largest[{}])", i));
     }
-    emitter.line(fmt::format(
-        "__shared__ __align__(16) char slots[{0} * kSlotBytes];\n__shared__ unsigned before;\n"
-        "const long long first = blockIdx.x * {1}ll + threadIdx.x, step = gridDim.x * {1}ll;\n{2}"
-        "if (threadIdx.x == 0) before = ptx_count({3}, gridDim.x - 1);\n__syncthreads();\n"
-        "if (before != gridDim.x - 1) return;\n{4}",
-        kThreads / 32, kThreads, own, kernel.counter(), others));
     for (const cascade::MaskedOperands::Bound& bound : operands_.bounds) {
       holds += fmt::format(" && {} < {}", emitter.emit(bound.magnitude),
                            literal(bound.limit, DType::Float64));
     }
-    emitter.line(fmt::format("if (threadIdx.x == 0) {}[0] = {} ? 1.0f : 0.0f;", found, holds));
+    const std::string text =
+        fmt::format("check_masks<{}>({}, {}, [&](const float* largest) {{\n{}return {};\n}}{});\n",
+                    kThreads, found, kernel.counter(), emitter.close(), holds, operands);
     KernelLaunch launch = kernel.launch("mask_check", form_.rows.comment,
-                                        {"device/ptx_split.cuh", "device/magnitude.cuh"}, "",
-                                        emitter.close(), kThreads);
+                                        {"device/attention/mask_check.cuh"}, "", text, kThreads);
     launch.grid[0] = pool_.integer(blocks);
     launch.static_shared = kThreads / 32 * 16 + 16;  // a slot for each warp, and `before`
     return launch;

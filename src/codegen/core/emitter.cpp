@@ -17,9 +17,9 @@ namespace redfuser::codegen {
 namespace {
 
 constexpr int64_t kSumPart = 4096;
+constexpr int kWarp = 32;
 
-// Whether a sum of floats is too long to add one by one. It is summed in parts: rounding errors
-// grow with the length of a part plus the number of parts instead of their product.
+// Whether a sum of floats is too long to add one by one.
 bool sums_in_parts(ir::Expr reduce) {
   const bool sum = reduce->reduction == ir::Reduction::Sum && is_float(reduce->dtype);
   return sum && !(reduce->extent()->is_constant() && reduce->extent()->integer <= kSumPart);
@@ -195,7 +195,7 @@ Emitter::Named Emitter::named(ir::Expr expr) {
     case ir::ExprOp::Read:
       return read(expr);
     case ir::ExprOp::Reduce:
-      return picks_element(expr->reduction) ? ranked(expr) : reduce(expr);
+      return reduce(expr);
     case ir::ExprOp::Axis:
     case ir::ExprOp::Leaf:
     case ir::ExprOp::Symbol:
@@ -326,83 +326,45 @@ size_t Emitter::depth_of_free(ir::Expr expr) const {
 Emitter::Named Emitter::reduce(ir::Expr expr) {
   const size_t depth = depth_of_free(expr);
   const std::string extent = emit(expr->extent());
+  const bool ranks = picks_element(expr->reduction);
+  const std::string rank = !ranks ? "" : expr->args.size() > 2 ? emit(expr->args[2]) : "0ll";
   std::vector<Scope> inner(std::make_move_iterator(scopes_.begin() + static_cast<long>(depth) + 1),
                            std::make_move_iterator(scopes_.end()));
   scopes_.resize(depth + 1);
-  const bool warp = warp_reductions_ && reduce_depth_ == 0;
-  const std::string name = fresh("red"), index = fresh("i");
-  const std::string part = sums_in_parts(expr) ? fresh("part") : name;
-  open();
-  bind(expr->bound_axis(), index);
-  ++reduce_depth_;
-  const std::string value = emit_as(expr->body(), expr->dtype);
-  --reduce_depth_;
-  const std::string_view combiner = combiner_of(expr->reduction);
-  line(fmt::format("{0} = {1}::apply({0}, {2});", part, combiner, value));
-  const std::string body = close();
-  const auto declare = [&](const std::string& variable) {
-    return fmt::format("{} {} = {};\n", value_type(expr->dtype), variable,
-                       identity_of(expr->reduction, expr->dtype));
-  };
-  const auto loop = [&](const std::string& begin, const std::string& end) {
-    return fmt::format("for (long long {0} = {1}{2}; {0} < {3}; {0} += {4}) {{\n{5}}}\n", index,
-                       begin, warp ? " + (threadIdx.x & 31)" : "", end, warp ? 32 : 1, body);
-  };
-  std::string text = declare(name);
-  if (part == name) {
-    text += loop("0", extent);
+  const bool warp = warp_reductions_ && reduce_depth_ == 0 && !ranks;
+  const std::string term = term_of(expr);
+  kernel().note_terms();
+  const std::string name = fresh("red");
+  if (ranks) {
+    const std::string best = fresh("best");
+    const bool index = expr->dtype == DType::Int64 && (expr->integer || is_arg(expr->reduction));
+    line(fmt::format("const auto {} = ranked_term<{}, {}>({}, {}, {});", best,
+                     wants_large(expr->reduction), value_type(expr->body()->dtype), rank, extent,
+                     term));
+    line(fmt::format("const {} {} = {}.index < 0 ? 0 : {}.{};", value_type(expr->dtype), name, best,
+                     best, index ? "index" : "value"));
   } else {
-    const std::string first = fresh("first");
-    text += fmt::format(
-        "for (long long {0} = 0; {0} < {1}; {0} += {2}) {{\n{3}"
-        "{4}{5} = {6}::apply({5}, {7});\n}}\n",
-        first, extent, kSumPart, declare(part),
-        loop(first, fmt::format("min_of({} + {}, {})", first, kSumPart, extent)), name, combiner,
-        part);
+    line(fmt::format("const {0} {1} = reduce_terms<{2}, {3}, {4}, {0}>({5}, {6}, {7});",
+                     value_type(expr->dtype), name, combiner_of(expr->reduction), warp ? kWarp : 1,
+                     sums_in_parts(expr) ? kSumPart : 0, identity_of(expr->reduction, expr->dtype),
+                     extent, term));
   }
-  scopes_.back().text += text;
-  if (warp) line(fmt::format("{0} = warp_reduce<{1}>({0});", name, combiner));
   scopes_[depth].names[expr] = name;
   for (Scope& scope : inner) scopes_.push_back(std::move(scope));
   return {name, depth};
 }
 
-// The element of a rank: one pass per rank, each of which finds the next element in order.
-Emitter::Named Emitter::ranked(ir::Expr expr) {
-  const size_t depth = depth_of_free(expr);
-  const std::string extent = emit(expr->extent());
-  const std::string rank = expr->args.size() > 2 ? emit(expr->args[2]) : "0ll";
-  std::vector<Scope> inner(std::make_move_iterator(scopes_.begin() + static_cast<long>(depth) + 1),
-                           std::make_move_iterator(scopes_.end()));
-  scopes_.resize(depth + 1);
-  const std::string index = fresh("i"), best = fresh("best"), last = fresh("last");
+// A function of the bound axis.
+std::string Emitter::term_of(ir::Expr reduce) {
+  const std::string index = fresh("i");
   open();
-  bind(expr->bound_axis(), index);
+  bind(reduce->bound_axis(), index);
   ++reduce_depth_;
-  const std::string value = emit(expr->body());
+  const bool ranks = picks_element(reduce->reduction);
+  const std::string value = emit_as(reduce->body(), ranks ? reduce->body()->dtype : reduce->dtype);
   --reduce_depth_;
-  const std::string_view type = value_type(expr->body()->dtype);
-  const bool large = wants_large(expr->reduction);
-  line(fmt::format("const Ranked<{}> here{{{}, {}}};", type, value, index));
-  line(
-      fmt::format("if ({0}.index < 0 || ranks_before<{2}>({0}, here)) {{ if (ranks_before<{2}>(here"
-                  ", {1})) {1} = here; }}",
-                  last, best, large));
-  const std::string body = close();
-  line(fmt::format("Ranked<{0}> {1}{{0, -1}}, {2}{{0, -1}};", type, best, last));
-  line(
-      fmt::format("for (long long round = 0; round <= {0} && round < {1}; ++round) {{\n{2} = {3};\n"
-                  "{3} = Ranked<{4}>{{0, -1}};\n"
-                  "for (long long {5} = 0; {5} < {1}; ++{5}) {{\n{6}}}\n}}",
-                  rank, extent, last, best, type, index, body));
-  const bool wants_index =
-      expr->dtype == DType::Int64 && (expr->integer || is_arg(expr->reduction));
-  const std::string name = fresh("red");
-  line(fmt::format("const {} {} = {}.index < 0 ? 0 : {}.{};", value_type(expr->dtype), name, best,
-                   best, wants_index ? "index" : "value"));
-  scopes_[depth].names[expr] = name;
-  for (Scope& scope : inner) scopes_.push_back(std::move(scope));
-  return {name, depth};
+  line(fmt::format("return {};", value));
+  return fmt::format("[&](long long {}) {{\n{}}}", index, close());
 }
 
 }  // namespace redfuser::codegen

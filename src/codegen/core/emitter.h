@@ -73,7 +73,7 @@ class Emitter {
   void declare(ir::Expr expr, Named& value);
   Named read(ir::Expr expr);
   Named reduce(ir::Expr expr);
-  Named ranked(ir::Expr expr);
+  std::string term_of(ir::Expr reduce);
   size_t depth_of_free(ir::Expr expr) const;
 
   KernelText& kernel_;

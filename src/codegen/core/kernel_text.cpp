@@ -102,8 +102,8 @@ KernelLaunch KernelText::launch(const std::string& family, const std::string& eq
                                 std::vector<std::string_view> headers, const std::string& before,
                                 const std::string& body, int block, int min_blocks) const {
   // The templates use the types' functions, and expressions those of reduce.cuh.
-  headers.insert(headers.begin(),
-                 {low_bit_ ? "device/low_bit.cuh" : "device/types.cuh", "device/reduce.cuh"});
+  headers.insert(headers.begin(), {low_bit_ ? "device/low_bit.cuh" : "device/types.cuh",
+                                   terms_ ? "device/terms.cuh" : "device/reduce.cuh"});
   KernelLaunch launch;
   launch.family = family;
   launch.headers = headers;

@@ -34,6 +34,8 @@ class KernelText {
   std::string view(TmaView view);
   // Text of the kernel has values of this type: the launch has its header.
   void note_type(DType dtype) { low_bit_ |= is_low_bit_float(dtype); }
+  // Text of the kernel has reductions within an expression: the launch has their header.
+  void note_terms() { terms_ = true; }
   // The kernel may start while those before it still run (KernelLaunch::early), where the machine
   // can: it begins with a wait for them. Values that a run writes are then not declared as
   // read-only memory, whose loads the compiler would be free to move before the wait.
@@ -78,7 +80,7 @@ class KernelText {
   const select::Machine& machine_;
   bool early_ = false;
   std::vector<TmaView> views_;
-  bool counter_ = false, low_bit_ = false, waits_in_body_ = false;
+  bool counter_ = false, low_bit_ = false, terms_ = false, waits_in_body_ = false;
   std::vector<Parameter> buffers_;
   std::vector<std::string> names_;
   std::vector<ir::Expr> sizes_;

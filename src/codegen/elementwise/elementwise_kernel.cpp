@@ -47,7 +47,7 @@ void add_map(StepBuilder& builder, const std::string& name, std::vector<ir::Expr
   ir::ExprPool& pool = builder.pool();
   KernelText kernel = builder.kernel();
   const MapBody body = map_body(kernel, simplified(pool, {std::move(axes), std::move(stores)}));
-  KernelLaunch launch = kernel.launch(name, comment, {}, "", body.text, kMapThreads);
+  KernelLaunch launch = kernel.launch(name, comment, {kMapHeader}, "", body.text, kMapThreads);
   launch.grid[0] = pool.make(ir::ExprOp::Min, {body.blocks, pool.integer(kMaxBlocks)});
   if (when) launch.grid[0] = pool.select(when, launch.grid[0], pool.integer(0));
   launch.time = body.time(builder, builder.sizes);

@@ -38,6 +38,12 @@ bool rounds_to_16_bits(const KernelText& kernel, const MapShape& shape) {
 
 namespace {
 
+constexpr int kWarp = 32;
+
+std::string config_text(int width, int lanes, const MapThreads& threads) {
+  return fmt::format("MapConfig<{}, {}, {}>", width, lanes, threads.of_block);
+}
+
 class VectorMap {
  public:
   VectorMap(KernelText& kernel, const MapShape& shape, const MapThreads& threads)
@@ -55,17 +61,15 @@ class VectorMap {
     ir::Expr lines = product_of(pool_, extents_of(pool_, outer_axes()));
     GroupText group(emitter_, shape_.stores, inner_, width_);
     emitter_.open();
-    emitter_.line(
-        fmt::format("const long long line = floor_div(group, {0}), first = (group - line "
-                    "* {0}) * {1}, valid = {2} - first;",
-                    kernel_.size(groups()), width_, kernel_.size(inner_->extent())));
     bind_coordinates(emitter_, outer_axes(), "line");
     group.add();
-    const std::string loop = emitter_.close();
-    const std::string count = kernel_.size(pool_.mul(lines, groups()));
+    const std::string compute = emitter_.close();
     emitter_.line(fmt::format("const bool vector = {};", group.condition()));
-    emitter_.line(fmt::format("for (long long group = {2}; group < {0}; group += {3}) {{\n{1}}}",
-                              count, loop, threads_.first, threads_.count));
+    emitter_.line(fmt::format(
+        "map_groups<{}>({}, {{{}, {}, {}}}, [&](long long line, long long first, long long valid) "
+        "{{\n{}}});",
+        config_text(width_, 1, threads_), threads_.share, kernel_.size(pool_.mul(lines, groups())),
+        kernel_.size(groups()), kernel_.size(inner_->extent()), compute));
     return emitter_.close();
   }
 
@@ -88,17 +92,17 @@ std::string element_text(KernelText& kernel, const MapShape& shape, bool warp,
   for (const auto& [axis, name] : threads.coordinates) emitter.bind(axis, name);
   emitter.set_warp_reductions(warp);
   emitter.open();
-  bind_coordinates(emitter, shape.axes, "element");
+  bind_coordinates(emitter, shape.axes, "point");
   for (const Store& store : shape.stores) {
     const std::string value = emitter.emit_as(store.body, kernel.dtype_of(store.value));
     emitter.line(fmt::format("{}store({}, {}, {});", warp ? "if ((threadIdx.x & 31) == 0) " : "",
                              kernel.buffer(store.value, true), emitter.emit(store.offset), value));
   }
-  const std::string loop = emitter.close();
+  const std::string compute = emitter.close();
   ir::Expr count = product_of(kernel.pool(), extents_of(kernel.pool(), shape.axes));
-  emitter.line(fmt::format("for (long long element = {2}; element < {0}; element += {3}) {{\n{1}}}",
-                           kernel.size(count), loop, warp ? threads.first_warp : threads.first,
-                           warp ? threads.warps : threads.count));
+  emitter.line(fmt::format("map_points<{}>({}, {}, [&](long long point) {{\n{}}});",
+                           config_text(1, warp ? kWarp : 1, threads), threads.share,
+                           kernel.size(count), compute));
   return emitter.close();
 }
 
@@ -124,16 +128,6 @@ int registers_of(ir::ExprPool& pool, const KernelText& kernel, const MapShape& s
 
 }  // namespace
 
-MapThreads MapThreads::of_blocks(const std::string& number, const std::string& count) {
-  constexpr int kWarps = kMapThreads / 32;
-  MapThreads threads;
-  threads.first = fmt::format("{} * {}ll + threadIdx.x", number, kMapThreads);
-  threads.count = fmt::format("{} * {}ll", count, kMapThreads);
-  threads.first_warp = fmt::format("{} * {}ll + (threadIdx.x >> 5)", number, kWarps);
-  threads.warps = fmt::format("{} * {}ll", count, kWarps);
-  return threads;
-}
-
 MapBody map_body(KernelText& kernel, MapShape shape, const MapThreads& threads) {
   ir::ExprPool& pool = kernel.pool();
   MapBody body;
@@ -149,10 +143,10 @@ MapBody map_body(KernelText& kernel, MapShape shape, const MapThreads& threads) 
     body.registers = registers_of(pool, kernel, made, map.width());
   } else {
     const bool warp = reduces && wants_warp(pool, made.stores);
-    if (warp) body.lanes = 32;
+    if (warp) body.lanes = kWarp;
     body.text = element_text(kernel, made, warp, threads);
     body.items = product_of(pool, extents_of(pool, made.axes));
-    body.blocks = ceil_div(pool, body.items, warp ? kMapThreads / 32 : kMapThreads);
+    body.blocks = ceil_div(pool, body.items, kMapThreads / body.lanes);
   }
   return body;
 }

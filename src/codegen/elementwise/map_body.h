@@ -10,17 +10,13 @@
 namespace redfuser::codegen {
 
 inline constexpr int kMapThreads = 256;  // of a block
+inline constexpr const char* kMapHeader = "device/maps/map.cuh";
 
-// The threads that share a map's points, as the text names them.
+// Those that share a map.
 struct MapThreads {
-  // Those of the blocks that this is the number of, and that there are so many of.
-  static MapThreads of_blocks(const std::string& number = "blockIdx.x",
-                              const std::string& count = "gridDim.x");
-
-  std::string first;  // the number of this thread
-  std::string count;
-  std::string first_warp, warps;  // likewise of its warp; empty: maps without reductions alone
-  int most = 16;                  // adjacent points that a thread computes together
+  std::string share = "all_blocks()";  // the Share of src/device/maps/map.cuh, as the text names it
+  int of_block = kMapThreads;
+  int most = 16;  // adjacent points that a thread computes together
   // The names of other axes than the shape's, which the caller has declared.
   std::vector<std::pair<ir::Expr, std::string>> coordinates = {};
 };
@@ -50,8 +46,8 @@ bool rounds_to_16_bits(const KernelText& kernel, const MapShape& shape);
 double resident_threads(int registers);
 
 // Computes the stores of a simplified shape at every point of its axes, whatever the number of
-// threads: one computes one element or several adjacent ones, or a warp one.
-MapBody map_body(KernelText& kernel, MapShape shape,
-                 const MapThreads& threads = MapThreads::of_blocks());
+// threads: one computes one element or several adjacent ones, or a warp one. The text uses
+// kMapHeader.
+MapBody map_body(KernelText& kernel, MapShape shape, const MapThreads& threads = {});
 
 }  // namespace redfuser::codegen

@@ -11,26 +11,16 @@ namespace {
 
 constexpr int64_t kMostBlocks = int64_t{1} << 30;
 
-// The part of the blocks from `first` to the one before `end`; the last part has the rest.
-std::string part_text(KernelText& kernel, const MapBody& part, ir::Expr first, ir::Expr end,
-                      bool last) {
-  const bool is_first = first->is_constant(0);
-  const std::string before = is_first ? "" : " - " + kernel.size(first);
-  const std::string condition = last ? "" : fmt::format("if (blockIdx.x < {}) ", kernel.size(end));
-  return fmt::format("{}{}{{\nconst long long block = blockIdx.x{}, blocks = {}{};\n{}}}{}",
-                     is_first ? "" : "else ", condition, before,
-                     last ? "gridDim.x" : kernel.size(end), before, part.text, last ? "\n" : " ");
-}
-
 }  // namespace
 
 MapsKernel maps_kernel(StepBuilder& builder, const std::vector<const fuse::MapStep*>& steps) {
   ir::ExprPool& pool = builder.pool();
-  const MapThreads threads = MapThreads::of_blocks("block", "blocks");
+  MapThreads threads;
+  threads.share = "blocks";
   const ir::Expr most = pool.integer(kMostBlocks / static_cast<int64_t>(steps.size()));
   KernelText kernel = builder.kernel();
   MapsKernel result;
-  std::string equations = "maps\n", text;
+  std::string equations = "maps\n", text = "map_parts(0";
   ir::Expr first = pool.integer(0);
   for (const fuse::MapStep* step : steps) {
     MapStores map = stores_of(builder, *step);
@@ -42,11 +32,12 @@ MapsKernel maps_kernel(StepBuilder& builder, const std::vector<const fuse::MapSt
     result.parts.push_back(map_body(kernel, shape, threads));
     MapBody& part = result.parts.back();
     part.blocks = pool.make(ir::ExprOp::Min, {part.blocks, most});
-    const ir::Expr end = pool.add(first, part.blocks);
-    text += part_text(kernel, part, first, end, result.parts.size() == steps.size());
-    first = end;
+    if (result.parts.size() > 1) text += ", " + kernel.size(first);
+    text += fmt::format(", [&](const MapBlocks& blocks) {{\n{}}}", part.text);
+    first = pool.add(first, part.blocks);
   }
-  result.launch = kernel.launch(kMapsFamily, equations, {}, "", text, kMapThreads);
+  result.launch =
+      kernel.launch(kMapsFamily, equations, {kMapHeader}, "", text + ");\n", kMapThreads);
   result.launch.grid[0] = first;
   result.launch.config = {{"parts", static_cast<int>(steps.size())}};
   return result;

@@ -20,9 +20,6 @@ constexpr int kDepth = ProductText::kDepth, kStagedBytes = ProductText::kStagedB
 // A step along the contracted axis is a slab where operands are contiguous along it.
 static_assert(kDepth == TmaTile::kSlabColumns);
 constexpr int kRingBytes = ProductText::kStages * (kTileRows + kTileColumns) * kDepth * 2;
-// Two consumer warpgroups, and a third one of which the first warp is the producer. Registers per
-// thread.
-constexpr int kThreads = 384, kMultiplyRegisters = 240, kLoadRegisters = 24;
 
 constexpr double kPicoseconds = 1e6;  // of a microsecond
 // Shares of the machine's rate of matrix products: of this kernel's tiles, of the library's.
@@ -111,10 +108,14 @@ std::optional<KernelLaunch> ProductText::launch(const std::string& comment) {
     if (!view || (!b.empty() && view->dims[2] != b[0].dims[2])) return std::nullopt;
     b.push_back(*view);
   }
+  // For unaligned rows adjacent threads write adjacent elements.
+  const bool grouped = group_.consecutive() && multiple(pool_, call_.n);
+  width_ = grouped ? kWidth / static_cast<int>(calls_.size()) : 1;
   load(*a, b);
-  finish();
-  KernelLaunch launch = kernel_.launch("product_tile", comment, {"device/product/product.cuh"}, "",
-                                       emitter_.close(), kThreads, 1);
+  multiply();
+  KernelLaunch launch =
+      kernel_.launch(kProductKernelFamily, comment, {"device/product/product_loop.cuh"},
+                     tile_text(), emitter_.close(), kThreads, 1);
   launch.shared = TmaTile::kAlignment + kRingBytes + kStagedBytes + kBarrierBytes;
   launch.grid[0] =
       pool_.make(ir::ExprOp::Min, {tile_count(), pool_.integer(builder_.target.multiprocessors)});
@@ -122,34 +123,15 @@ std::optional<KernelLaunch> ProductText::launch(const std::string& comment) {
 }
 
 void ProductText::load(const TmaView& a, const std::vector<TmaView>& b) {
-  const std::string a_batch = a.dims[2]->is_constant(1) ? "0" : "place.batch";
-  const std::string b_batch = b[0].dims[2]->is_constant(1) ? "0" : "place.batch";
+  const auto batches = [](const TmaView& view) { return !view.dims[2]->is_constant(1); };
   std::string views = kernel_.view(a);
   for (const TmaView& view : b) views += ", " + kernel_.view(view);
   emitter_.line(fmt::format(
       "extern __shared__ char memory[];\n"
-      "const unsigned start = ptx_shared_address(memory), ring_at = (start + {0}) & ~{0}u;\n"
-      "const Ring<kTileStages> ring{{ring_at + kTileStages * kTileBytes + {1}}};\n"
-      "if (threadIdx.x == 0) {{\nring.init(8);\nptx_barrier_init_fence();\n}}\n"
-      "__syncthreads();\n"
-      "const unsigned rows = {2}, columns = {3}, tiles = {4};\n"
-      "const int steps = ({5} + kTileDepth - 1) / kTileDepth;\n"
-      "const int warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0);",
-      TmaTile::kAlignment - 1, kStagedBytes, kernel_.size(rows()), kernel_.size(columns()),
-      kernel_.size(tile_count()), kernel_.size(call_.k)));
-  emitter_.line(fmt::format(
-      "if (warp >= 8) {{\nptx_give_registers<{0}>();\nif (threadIdx.x > 8 * 32) return;\n"
-      "unsigned use = 0;\n{1}"
-      "use = load_tile<{2}>(ring_at, ring, use, steps, place, {3}, {4}, {5});\n}}\n"
-      "return;\n}}\nptx_take_registers<{6}>();",
-      kLoadRegisters, each_tile(), by_rows_, a_batch, b_batch, views, kMultiplyRegisters));
-}
-
-std::string ProductText::each_tile() const {
-  return fmt::format(
-      "for (unsigned tile = blockIdx.x; tile < tiles; tile += gridDim.x) {{\n"
-      "const TilePlace place = place_tile<{}>(tile, rows, columns);\n",
-      tile_columns());
+      "ProductTiles<Tile> product(memory, {{{}, {}, {}, {}, {}, {}}});\n"
+      "if (product.load({}, {}, {})) return;",
+      kernel_.size(call_.m), kernel_.size(call_.n), kernel_.size(call_.k), kernel_.size(rows()),
+      kernel_.size(columns()), kernel_.size(tile_count()), batches(a), batches(b[0]), views));
 }
 
 std::optional<KernelLaunch> product_kernel(StepBuilder& builder, const fuse::ProductStep& step,

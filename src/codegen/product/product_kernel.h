@@ -8,7 +8,7 @@
 
 namespace redfuser::codegen {
 
-// The kernel of src/device/product/product.cuh.
+// The kernel of src/device/product/product_loop.cuh.
 inline constexpr const char* kProductKernelFamily = "product_tile";
 
 // The kernel; nullopt if TMA cannot load the operands. `calls` has one entry per product, of which

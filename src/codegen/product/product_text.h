@@ -1,8 +1,7 @@
-// Writes the text of the kernel of src/device/product/product.cuh: the loads (product_kernel.cpp)
-// and the epilogue of a tile (epilogue.cpp).
+// Writes the text of the kernel of src/device/product/product_loop.cuh: the operands
+// (product_kernel.cpp) and the epilogue's functors (epilogue.cpp).
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +30,8 @@ class ProductText {
 
   // The same as in src/device/product/product.cuh.
   static constexpr int kTileRows = 128, kTileColumns = 256, kDepth = 64, kStages = 3;
+  // The same as in src/device/product/product_loop.cuh.
+  static constexpr int kThreads = 384;
   static constexpr int kStagedBytes = kTileRows * (kTileColumns + 8) * 2;
   // 16-bit elements per vector access.
   static constexpr int kWidth = 8;
@@ -49,23 +50,12 @@ class ProductText {
   std::optional<TmaView> columns_view(const ProductCall& call);
   void load(const TmaView& a, const std::vector<TmaView>& b);
 
-  // The type of staged sums, to which the graph rounds the product.
-  std::string_view staged_type() const;
-  // The warp computes its lines one after the other; a thread has groups of consecutive columns, as
-  // in an elementwise kernel.
-  void finish();
-  void in_lines(int unroll, const std::function<void()>& write);
-  void in_parts(const std::function<void()>& write);
-  // The thread's first column in a tile.
-  std::string part() const;
-  std::string first_column(std::string_view beyond);
-  // Reads that depend only on the columns of a tile are done once, as soon as its sums are staged.
-  std::string read_columns();
-  // `body` computes the lines [from, end) of a tile.
-  void add_tiles(const std::string& columns, const std::string& body);
-  std::string stage() const;
-  // The loop over the block's tiles, for the producer and the consumers.
-  std::string each_tile() const;
+  // A thread has groups of adjacent columns, as in an elementwise kernel.
+  void multiply();
+  std::string tile_text() const;
+  // Reads that depend on a tile's columns alone.
+  std::string read_text();
+  std::string finish_text();
 
   StepBuilder& builder_;
   ir::ExprPool& pool_;

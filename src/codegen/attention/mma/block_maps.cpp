@@ -110,8 +110,8 @@ constexpr int kWarp = 32;
 // Those of a block. There are few points for each: short items have less latency.
 MapThreads own_threads(int count) {
   constexpr int kMost = 4;
-  MapThreads threads = MapThreads::of_blocks();
-  threads.count = std::to_string(count);
+  MapThreads threads;
+  threads.of_block = count;
   threads.most = kMost;
   return threads;
 }
@@ -178,8 +178,7 @@ std::string block_maps_text(KernelText& kernel, const BlockMaps& maps, int threa
   }
   int64_t start = 0;
   for (size_t i = 0; i < maps.shapes.size(); ++i) {
-    own.first = start == 0 ? "threadIdx.x"
-                           : fmt::format("(threadIdx.x + {}) % {}", threads - start, threads);
+    own.share = fmt::format("MapBlock{{{}}}", start);
     emitter.line(fmt::format("{{\n{}}}", map_body(kernel, maps.shapes[i], own).text));
     ir::Expr items = maps.items[i];
     const int64_t warps = items->is_constant() ? (items->integer + kWarp - 1) / kWarp : 1;

@@ -59,11 +59,13 @@ KernelLaunch split_kv_kernel(StepBuilder& builder, const AttentionSpec& form,
       first, construction, kernel.buffer(segments.states, true), kernel.counter(),
       kernel.size(segments.count), kernel.size(segments.row_tiles), operands, functor.lines(),
       functor.length());
+  std::vector<std::string_view> headers = {boxes ? "device/attention/split_boxes.cuh"
+                                                 : "device/attention/split_kv.cuh"};
+  if (maps != nullptr) headers.emplace_back(kMapHeader);
   KernelLaunch launch =
       kernel.launch(maps == nullptr ? kSplitKvFamily : kBlockMapsFamily,
                     (maps == nullptr ? "" : "maps\n" + maps->equations) + form.rows.comment,
-                    {boxes ? "device/attention/split_boxes.cuh" : "device/attention/split_kv.cuh"},
-                    before, body, config.threads(), config.blocks);
+                    headers, before, body, config.threads(), config.blocks);
   launch.config = config.parameters();
   if (maps != nullptr) launch.config.emplace_back("maps", static_cast<int>(maps->shapes.size()));
   launch.shared = split_shared_bytes(builder.target, form, config);

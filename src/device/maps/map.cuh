@@ -1,0 +1,86 @@
+// Elementwise kernels along their results. A thread computes an item of a map at a time: a group of
+// adjacent points of the axis that is innermost in the results' memory, or a single point. Where
+// points reduce many elements, the threads of a warp compute an item together.
+#pragma once
+
+#include "device/math.cuh"
+
+// Width: adjacent points of a group. Lanes: threads that compute an item together, 1 or 32.
+// Threads: of a block.
+template <int Width_, int Lanes_, int Threads_>
+struct MapConfig {
+  static constexpr int Width = Width_, Lanes = Lanes_, Threads = Threads_;
+  static_assert(Lanes == 1 || Lanes == 32, "a thread or a warp computes an item");
+};
+
+// The items of a thread: `first`, and every `step`-th after it.
+struct MapItems {
+  long long first, step;
+};
+
+// The blocks that share a map, of which this is `number` of `count`.
+struct MapBlocks {
+  long long number, count;
+
+  template <class Config>
+  __device__ __forceinline__ MapItems items() const {
+    constexpr long long kShare = Config::Threads / Config::Lanes;
+    return {number * kShare + threadIdx.x / Config::Lanes, count * kShare};
+  }
+};
+__device__ __forceinline__ MapBlocks all_blocks() { return {blockIdx.x, gridDim.x}; }
+
+// A block that computes a map alone, from the thread `first` on.
+struct MapBlock {
+  unsigned first;
+
+  template <class Config>
+  __device__ __forceinline__ MapItems items() const {
+    const unsigned thread = threadIdx.x + Config::Threads - first;
+    return {first == 0 ? threadIdx.x : thread % Config::Threads, Config::Threads};
+  }
+};
+
+// Lines of `points` points in groups: `groups` in a line, the last of which may be part of one, and
+// `items` in all lines.
+struct MapLines {
+  long long items, groups, points;
+};
+
+// compute(line, first, valid) for every group of Width points: from the point `first` of the line
+// on, after which the line has `valid` points, that one included. `Share`: MapBlocks or MapBlock.
+template <class Config, class Share, class Compute>
+__device__ __forceinline__ void map_groups(const Share& share, const MapLines& lines,
+                                           const Compute& compute) {
+  const MapItems own = share.template items<Config>();
+  for (long long item = own.first; item < lines.items; item += own.step) {
+    const long long line = floor_div(item, lines.groups);
+    const long long first = (item - line * lines.groups) * Config::Width;
+    compute(line, first, lines.points - first);
+  }
+}
+
+// compute(point) for each of `count` points.
+template <class Config, class Share, class Compute>
+__device__ __forceinline__ void map_points(const Share& share, long long count,
+                                           const Compute& compute) {
+  const MapItems own = share.template items<Config>();
+  for (long long point = own.first; point < count; point += own.step) compute(point);
+}
+
+// A kernel of several maps: map(MapBlocks) of the part that has this block. Arguments are a map and
+// the block after its last one, in turn; the last map has the other blocks. `first`: of the first
+// map's blocks.
+template <class Map>
+__device__ __forceinline__ void map_parts(long long first, const Map& map) {
+  map(MapBlocks{blockIdx.x - first, gridDim.x - first});
+}
+template <class Map, class... Rest>
+__device__ __forceinline__ void map_parts(long long first, const Map& map, long long end,
+                                          const Rest&... rest) {
+  if (blockIdx.x < end) {
+    map(MapBlocks{blockIdx.x - first, end - first});
+  } else {
+    map_parts(end, rest...);
+  }
+}
