@@ -45,8 +45,8 @@ class GraphEditor {
   std::map<ir::NodeId, std::vector<ir::NodeId>> before_;  // new nodes by the old one after them
 };
 
-// What is written in the place of a node: right before it, of its opset or a newer one, and with
-// its name and source. New values are named after its first output and `kind`.
+// Writes the nodes that replace a node. They stand right before it, and have its name, its source,
+// and its opset or a newer one. New values are named after its first output and `kind`.
 class Replacement {
  public:
   Replacement(ir::Graph& graph, GraphEditor& editor, ir::NodeId origin, std::string kind);

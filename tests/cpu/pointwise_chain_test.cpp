@@ -109,7 +109,7 @@ void expect_chains(const cpu::KernelTable& table, cpu::ChainFn chain, uint32_t s
   }
 }
 
-// Elements of memory and their values, and what is written for a value.
+// The value of an element in memory, and the element that a value becomes.
 struct Ends {
   cpu::ChainType type;
   DType dtype;

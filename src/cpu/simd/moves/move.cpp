@@ -109,7 +109,8 @@ RF_INLINE typename MoveVector<T>::Type permuted(const Permutation<T>& p, const T
   return p.lanes < 2 * W ? low : __builtin_shuffle(b, c, p.lanes);
 }
 
-// All rows by vectors, with one by one what is too far apart or too near the tensor's end.
+// All rows by vectors. Elements that are too far apart, or too near the tensor's end, are moved one
+// by one.
 template <class T>
 void permute_rows(const MoveArgs& g) {
   constexpr int W = MoveVector<T>::kWidth;
@@ -157,7 +158,7 @@ RF_INLINE void transpose_block(const T* from, int64_t column_stride, T* out, int
   for (int i = 0; i < W; ++i) store_vector(out + i * out_stride, v[i]);
 }
 
-// Rows lie beside each other: squares of whole vectors, and what is left one by one.
+// Rows that lie beside each other, by squares of whole vectors. The rest is moved one by one.
 template <class T>
 void transpose(const MoveArgs& g) {
   constexpr int64_t kBlock = 16;  // rows and columns that stay in the first-level cache
