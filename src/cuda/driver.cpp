@@ -260,14 +260,11 @@ int most_active(FunctionHandle function, int threads, int shared_bytes, int clus
 
 }  // namespace
 
-FunctionHandle Module::function(const std::string& name, int threads, int shared_bytes, int cluster,
-                                bool early) const {
+FunctionHandle Module::function(const std::string& name, int threads, int shared_bytes,
+                                int cluster) const {
   // The limit without an attribute; it includes static shared memory.
   constexpr int kUnasked = 48 * 1024;
   constexpr int kPortableCluster = 8;
-  // Of the memory that a multiprocessor divides into shared memory and first-level cache, percent.
-  // It changes the division only when it is idle, so kernels that overlap prefer the same one.
-  constexpr int kEarlyCarveout = 50;
   FunctionHandle function = nullptr;
   check(driver().cuModuleGetFunction(&function, module_, name.c_str()), "looking up a kernel");
   int static_bytes = 0;
@@ -278,10 +275,6 @@ FunctionHandle Module::function(const std::string& name, int threads, int shared
   if (static_bytes + shared_bytes > kUnasked) {
     check(driver().cuFuncSetAttribute(function, kMaxDynamicSharedSizeBytes, shared_bytes),
           "allowing a kernel's shared memory");
-  }
-  if (early) {
-    check(driver().cuFuncSetAttribute(function, kPreferredSharedMemoryCarveout, kEarlyCarveout),
-          "preferring a division of a kernel's memory");
   }
   if (cluster > kPortableCluster) {
     check(driver().cuFuncSetAttribute(function, kNonPortableClusterSizeAllowed, 1),

@@ -106,9 +106,8 @@ class Module {
   Module& operator=(const Module&) = delete;
   // A kernel, allowed `shared_bytes` of dynamic shared memory and clusters of `cluster` blocks of
   // so many threads. InternalError if the device has not the room for one of them.
-  // `early`: the kernel may start while others run (LaunchShape::early).
-  FunctionHandle function(const std::string& name, int threads, int shared_bytes, int cluster,
-                          bool early = false) const;
+  FunctionHandle function(const std::string& name, int threads, int shared_bytes,
+                          int cluster) const;
 
  private:
   DevicePtr device_;
@@ -125,6 +124,10 @@ struct LaunchShape {
   bool early = false;
   // All blocks run at the same time (cooperative launch).
   bool together = false;
+  // The launch prefers half of the memory that a multiprocessor divides into shared memory and
+  // first-level cache as shared memory. It changes the division only when it is idle, so launches
+  // that overlap prefer the same one. Without effect for drivers before CUDA 12.5.
+  bool half_shared = false;
 };
 
 // A kernel and its arguments: the tensor maps by value, then the 64-bit arguments.

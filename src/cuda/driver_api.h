@@ -40,7 +40,6 @@ enum FunctionAttribute : int {
   kSharedSizeBytes = 1,
   kLocalSizeBytes = 3,
   kMaxDynamicSharedSizeBytes = 8,
-  kPreferredSharedMemoryCarveout = 9,
   kNonPortableClusterSizeAllowed = 14,
 };
 
@@ -50,6 +49,7 @@ inline constexpr unsigned kEventRecordExternal = 1;  // while capturing: a node 
 inline constexpr int kAttributeCooperative = 2;
 inline constexpr int kAttributeClusterDimension = 4;
 inline constexpr int kAttributeProgrammaticSerialization = 6;
+inline constexpr int kAttributePreferredCarveout = 14;  // since CUDA 12.5
 
 // CUgraphExecUpdateResultInfo
 struct GraphUpdateResult {
@@ -65,6 +65,7 @@ struct LaunchAttribute {
   union {
     unsigned cluster[3];
     int allowed;
+    unsigned percent;
     char bytes[64];
   };
 };

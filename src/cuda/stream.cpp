@@ -124,7 +124,7 @@ void Stream::fill_rows(DevicePointer target, int64_t pitch, unsigned char byte, 
 void Stream::launch(const KernelCall& call, const std::string& name) const {
   const LaunchShape& shape = call.shape;
   std::vector<void*> pointers = pointers_of(call);
-  LaunchAttribute attributes[3] = {};
+  LaunchAttribute attributes[4] = {};
   unsigned count = 0;
   if (shape.cluster > 1) {
     LaunchAttribute& attribute = attributes[count++];
@@ -141,6 +141,12 @@ void Stream::launch(const KernelCall& call, const std::string& name) const {
     LaunchAttribute& attribute = attributes[count++];
     attribute.id = kAttributeProgrammaticSerialization;
     attribute.allowed = 1;
+  }
+  constexpr int kFirstWithCarveout = 12050;
+  if (shape.half_shared && device_->info().driver_version >= kFirstWithCarveout) {
+    LaunchAttribute& attribute = attributes[count++];
+    attribute.id = kAttributePreferredCarveout;
+    attribute.percent = 50;
   }
   LaunchConfig config{};
   for (int i = 0; i < 3; ++i) config.grid[i] = shape.grid[i];

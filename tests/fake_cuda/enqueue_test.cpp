@@ -202,15 +202,28 @@ TEST_F(Enqueue, AKernelStartsEarlyBehindAnotherOfItsStep) {
   EXPECT_EQ(gpu->early, std::vector<int>{1});
 }
 
-// A multiprocessor that divides its memory anew has to be idle.
-TEST_F(Enqueue, KernelsThatOverlapPreferOneDivisionOfMemory) {
-  session_for("g (float[1024] x) => (float[1024] y) { y = Exp(x) }");
-  EXPECT_TRUE(gpu->carveouts.empty());
-  session_for(
-      "g (float16[1,768] x, float16[768,3072] w, float16[3072,768] d) => "
-      "(float16[1,768] y) { p = MatMul(x, w) r = Relu(p) y = MatMul(r, d) }");
-  ASSERT_GE(gpu->carveouts.size(), 2u);
-  EXPECT_EQ(std::set(gpu->carveouts.begin(), gpu->carveouts.end()).size(), 1u);
+// A multiprocessor that divides its memory anew has to be idle. More blocks than half of it has
+// room for would wait for each other.
+TEST_F(Enqueue, LaunchesThatOverlapPreferOneDivisionOfMemory) {
+  const auto preferred = [&](int rows) {
+    const std::string m = std::to_string(rows);
+    Session session = session_for("g (float16[" + m +
+                                  ",768] x, float16[768,3072] w, float16[3072,"
+                                  "768] d) => (float16[" +
+                                  m +
+                                  ",768] y) "
+                                  "{ p = Softmax(x) q = MatMul(p, w) y = MatMul(q, d) }");
+    gpu->carveouts.clear();
+    session.run({{"x", Tensor(DType::Float16, {rows, 768})},
+                 {"w", Tensor(DType::Float16, {768, 3072})},
+                 {"d", Tensor(DType::Float16, {3072, 768})}});
+    return gpu->carveouts;
+  };
+  EXPECT_GE(preferred(1).size(), 2u);
+  EXPECT_EQ(std::set<unsigned>(gpu->carveouts.begin(), gpu->carveouts.end()), std::set{50u});
+  EXPECT_TRUE(preferred(1 << 16).empty());
+  gpu->driver_version = 12040;
+  EXPECT_TRUE(preferred(1).empty());
 }
 
 // The early start is an edge's, which a changed kernel leaves as it is.

@@ -61,7 +61,7 @@ struct FakeCuda {
   std::vector<std::pair<void*, int>> stream_waits;
   std::vector<size_t> awaits;  // numbers of nodes that recorded work was made to wait for
   std::vector<int> early;      // numbers of recorded launches that may start before others end
-  std::vector<int> carveouts;  // of shared memory, percent, that kernels prefer
+  std::vector<unsigned> carveouts;  // of shared memory, percent, that launches prefer
   int to_device = 0, to_host = 0, on_device = 0;  // copies
   int allocations = 0, pinned = 0;
   int contexts = 0;  // retained

@@ -392,7 +392,6 @@ Result cuFuncSetAttribute(FunctionHandle function, int which, int value) {
   const std::lock_guard lock(mutex);
   FunctionState& state = static_cast<Kernel*>(function)->state;
   if (which == kNonPortableClusterSizeAllowed) state.large_clusters = value != 0;
-  if (which == kPreferredSharedMemoryCarveout) fake.carveouts.push_back(value);
   if (which != kMaxDynamicSharedSizeBytes) return kSuccess;
   const Result result = refused(shared_problem(value, state, fake.architecture));
   if (result == kSuccess) state.most_dynamic = value;
@@ -427,17 +426,18 @@ Result cuLaunchKernelEx(const LaunchConfig* config, FunctionHandle function, voi
   const Result result = refused(launch_problem(*config, kernel.state, fake.architecture));
   if (result != kSuccess) return result;
   if (named_in("FAKE_CUDA_FAILS", kernel.text)) return kLaunchFailed;
+  for (unsigned i = 0; i < config->attribute_count; ++i) {
+    const LaunchAttribute& attribute = config->attributes[i];
+    const bool early = attribute.id == kAttributeProgrammaticSerialization;
+    if (early && attribute.allowed != 0 && stream.capturing) fake.early.push_back(fake.recorded);
+    if (attribute.id == kAttributePreferredCarveout) fake.carveouts.push_back(attribute.percent);
+  }
   const double time = time_of(kernel, config->block[0]);
   const FakeCuda::Launch launch =
       launch_of(config->stream, kernel, config->grid, config->block[0], arguments);
   if (stream.capturing) {
     if (stream.lost) return kCaptureInvalidated;
     stream.record({[time] { pass(time); }, launch, {}});
-    for (unsigned i = 0; i < config->attribute_count; ++i) {
-      const LaunchAttribute& attribute = config->attributes[i];
-      const bool early = attribute.id == kAttributeProgrammaticSerialization;
-      if (early && attribute.allowed != 0) fake.early.push_back(fake.recorded);
-    }
     return ++fake.recorded, kSuccess;
   }
   if (time < 0) return kLaunchFailed;

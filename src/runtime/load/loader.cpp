@@ -94,8 +94,7 @@ cuda::FunctionHandle KernelLoader::load_kernel(const codegen::KernelLaunch& laun
     kernel.module = std::make_shared<const cuda::Module>(device_, kernel.text.cubin, launch.name);
   }
   step.modules.push_back(kernel.module);
-  return kernel.module->function(launch.name, launch.block, launch.shared, launch.cluster,
-                                 launch.early);
+  return kernel.module->function(launch.name, launch.block, launch.shared, launch.cluster);
 }
 
 }  // namespace redfuser::runtime

@@ -1,9 +1,25 @@
 // The calls of BoundProgram, with their arguments.
+#include <algorithm>
+
 #include "base/error.h"
 #include "cuda/tensor_map.h"
 #include "runtime/gpu/bound/bound_program.h"
 
 namespace redfuser::runtime {
+namespace {
+
+// Whether all blocks of the launch have the room at one time where half of a multiprocessor's
+// memory is shared memory. More blocks than that would wait for each other.
+bool fits_in_half(const codegen::KernelLaunch& launch, const cuda::LaunchShape& shape,
+                  const select::Machine& machine) {
+  const int half = (machine.shared_bytes + select::kBlockReserved) / 2;
+  const int bytes = launch.shared + launch.static_shared + select::kBlockReserved;
+  const int64_t blocks = int64_t{1} * shape.grid[0] * shape.grid[1] * shape.grid[2];
+  const int each = std::min(half / bytes, select::kThreadsOfMultiprocessor / launch.block);
+  return blocks <= int64_t{1} * each * machine.multiprocessors;
+}
+
+}  // namespace
 
 int64_t BoundProgram::size(ir::Expr expr) const {
   if (expr->is_constant() || known_sizes_ == nullptr) return evaluate_size(expr, symbols_);
@@ -72,6 +88,7 @@ std::optional<BoundProgram::Call> BoundProgram::make(const codegen::KernelLaunch
   result.name = launch.name;
   result.family = launch.family;
   result.early = launch.early && !launch.together;
+  result.shape.half_shared = result.early && fits_in_half(launch, result.shape, program_.target());
   return Call(std::move(result));
 }
 
