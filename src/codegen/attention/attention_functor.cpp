@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "codegen/elementwise/aligned_accesses.h"
 #include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/functor/state_functor.h"
 #include "codegen/text/loop.h"
@@ -259,13 +260,11 @@ std::string AttentionFunctor::write_function() {
 
 // The condition under which four columns are stored together; empty if columns are not adjacent.
 std::string AttentionFunctor::is_aligned(const FlatStreaming::Output& output) const {
-  const auto affine = affine_in(pool_, output.offset, form_.column);
-  const bool adjacent = output.offset->depends_on(form_.column) && affine &&
-                        affine->stride->is_constant(1) && !affine->base->depends_on(form_.column);
-  if (!adjacent) return "";
-  std::vector<ir::Expr> units = offset_units(pool_, affine->base);
-  units.push_back(form_.column->extent());
-  return all_aligned(kernel_.multiples(units, 4), {kernel_.buffer(output.value, true)});
+  ir::Expr base = adjacent_from(pool_, output.offset, form_.column);
+  if (!base) return "";
+  AlignedAccesses accesses(kernel_);
+  accesses.add(kernel_.buffer(output.value, true), base);
+  return accesses.condition(form_.column->extent(), 4);
 }
 
 std::string AttentionFunctor::aligned_outputs() const {

@@ -18,7 +18,8 @@ ColumnFunctor::ColumnFunctor(KernelText& kernel, const ColumnForm& form, int wid
       form_(form.rows),
       width_(width),
       fast_(fast),
-      state_(kernel, form.rows, fast) {
+      state_(kernel, form.rows, fast),
+      accesses_(kernel) {
   std::vector<ir::Expr> lifts, bodies;
   for (const cascade::Accumulator& a : form_.accumulators) {
     collect(a.lift, false);
@@ -79,18 +80,14 @@ bool ColumnFunctor::alignable(int64_t value, const ColumnOffset& place, bool wri
   std::vector<ir::Expr> units = offset_units(pool_, start);
   units.push_back(columns_.columns());
   if (kernel_.multiples(units, width_) == "false") return false;
-  const std::string buffer = kernel_.buffer(value, written);
-  if (std::find(aligned_.begin(), aligned_.end(), buffer) == aligned_.end()) {
-    aligned_.push_back(buffer);
-  }
-  units_.insert(units_.end(), units.begin(), units.end());
+  accesses_.add(kernel_.buffer(value, written), units);
   return true;
 }
 
 std::string ColumnFunctor::vector_condition() {
   if (width_ == 1) return "true";
-  if (aligned_.empty()) return "false";
-  return all_aligned(kernel_.multiples(units_, width_), aligned_);
+  if (accesses_.empty()) return "false";
+  return accesses_.condition(columns_.columns(), width_);
 }
 
 int ColumnFunctor::words_of(const Item& item) const {

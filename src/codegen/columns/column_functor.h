@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "codegen/columns/column_form.h"
+#include "codegen/elementwise/aligned_accesses.h"
 #include "codegen/functor/invariant_parts.h"
 #include "codegen/functor/state_functor.h"
 
@@ -67,8 +68,7 @@ class ColumnFunctor {
   std::vector<Item> reads_, outputs_;  // outputs_: one for each output, place of null where it is
                                        // no neighbour
   std::vector<InvariantPart> row_parts_, tail_parts_;
-  std::vector<std::string> aligned_;
-  std::vector<ir::Expr> units_;
+  AlignedAccesses accesses_;
 };
 
 }  // namespace redfuser::codegen
