@@ -69,6 +69,13 @@ __device__ __forceinline__ void map_points(const Share& share, long long count,
   for (long long point = own.first; point < count; point += own.step) compute(point);
 }
 
+// Makes `count` numbers 0, one in each thread; blocks have so many threads.
+template <int Threads, typename T>
+__device__ __forceinline__ void clear_numbers(T* numbers, long long count) {
+  const long long at = blockIdx.x * 1ll * Threads + threadIdx.x;
+  if (at < count) numbers[at] = 0;
+}
+
 // A kernel of several maps: map(MapBlocks) of the part that has this block. Arguments are a map and
 // the block after its last one, in turn; the last map has the other blocks. `first`: of the first
 // map's blocks.
