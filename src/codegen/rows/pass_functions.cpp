@@ -178,7 +178,7 @@ std::string PassFunctor::write_rows_function() {
   Emitter e = emitter();
   bind_row(e);
   bind_tail(e);
-  write_row_outputs(e, kernel_, form_, "Lanes");
+  write_row_outputs(e, kernel_, form_);
   return fmt::format(
       "template <int Lanes>\n{}void write_rows(const Results& s, const Row& row, const Tail& tail, "
       "int lane) const {{\n{}}}\n",
