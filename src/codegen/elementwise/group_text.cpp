@@ -48,7 +48,7 @@ void GroupText::load(ir::Expr root, const std::function<bool(ir::Expr)>& wanted,
     if (declared) {
       *declared += fmt::format("Values<{}, Tile::kWidth> {};\n", value_type(e->dtype), name);
     }
-    const std::string start = emitter_.emit(base);
+    const std::string start = emitter_.emit_whole(base, DType::Int64);
     emitter_.line(fmt::format("{}{} = group.load({}, {});", declared ? "" : "const auto ", name,
                               buffer, start));
     bind(e, name + "[v]");
@@ -64,26 +64,28 @@ void GroupText::each(const std::function<void()>& element) {
   emitter_.line(fmt::format("group.each([&](int v, long long at) {{\n{}}});", text));
 }
 
-void GroupText::write(const std::vector<Store>& stores) {
+void GroupText::write(const std::vector<Store>& stores, const std::function<void()>& bind) {
   KernelText& kernel = emitter_.kernel();
   std::vector<std::string> results, starts;
   for (const Store& store : stores) {
     ir::Expr base = first_of(store.offset);
     if (base) accesses_.add(kernel.buffer(store.value, true), base);
-    starts.push_back(base ? emitter_.emit(base) : "");
+    starts.push_back(base ? emitter_.emit_whole(base, DType::Int64) : "");
     results.push_back(emitter_.fresh("y"));
     if (!base) continue;
     emitter_.line(fmt::format("auto {} = group.values({});", results.back(),
                               kernel.buffer(store.value, true)));
   }
   each([&] {
+    if (bind) bind();
     for (size_t i = 0; i < stores.size(); ++i) {
       const Store& store = stores[i];
-      const std::string value = emitter_.emit_as(store.body, kernel.dtype_of(store.value));
-      emitter_.line(starts[i].empty() ? fmt::format("if (v < group.valid) store({}, {}, {});",
-                                                    kernel.buffer(store.value, true),
-                                                    emitter_.emit(store.offset), value)
-                                      : fmt::format("{}[v] = {};", results[i], value));
+      const std::string value = emitter_.emit_whole(store.body, kernel.dtype_of(store.value));
+      emitter_.line(starts[i].empty()
+                        ? fmt::format("if (v < group.valid) store({}, {}, {});",
+                                      kernel.buffer(store.value, true),
+                                      emitter_.emit_whole(store.offset, DType::Int64), value)
+                        : fmt::format("{}[v] = {};", results[i], value));
     }
   });
   for (size_t i = 0; i < stores.size(); ++i) {

@@ -28,8 +28,8 @@ class GroupText {
             std::string* declared = nullptr);
   // A loop over the points, whose statements for the point v, at `at`, element() adds.
   void each(const std::function<void()>& element);
-  // Computes the stores and stores them.
-  void write(const std::vector<Store>& stores);
+  // Computes the stores and stores them; `bind` names what they use in the scope of a point.
+  void write(const std::vector<Store>& stores, const std::function<void()>& bind = {});
   // The same with their loads.
   void compute(const std::vector<Store>& stores);
 

@@ -9,7 +9,7 @@
 #include "codegen/elementwise/aligned_accesses.h"
 #include "codegen/functor/invariant_parts.h"
 #include "codegen/functor/state_functor.h"
-#include "codegen/text/loop.h"
+#include "codegen/text/indent.h"
 
 namespace redfuser::codegen {
 namespace {

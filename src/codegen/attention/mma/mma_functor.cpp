@@ -6,7 +6,7 @@
 
 #include "codegen/elementwise/aligned_accesses.h"
 #include "codegen/functor/state_functor.h"
-#include "codegen/text/loop.h"
+#include "codegen/text/indent.h"
 
 namespace redfuser::codegen {
 MmaFunctor::MmaFunctor(StepBuilder& builder, const AttentionSpec& form, int keys,
