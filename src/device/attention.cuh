@@ -3,6 +3,7 @@
 //   row  lane / 4 + (x >= 2 ? 8 : 0),   column  8 n + lane % 4 * 2 + x % 2.
 #pragma once
 
+#include "device/maps/group.cuh"
 #include "device/math.cuh"
 #include "device/ptx.cuh"
 #include "device/reduce.cuh"

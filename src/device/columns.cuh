@@ -7,9 +7,14 @@
 //   kBeside            so many adjacent rows, a power of two, are one: their states are merged
 //   State              of a row, with identity(), merge(s, t) and merged<High, Low>(s)
 //   Row, Words, Tail   of a thread's rows: coordinates; loaded words of an element; final results
-//   row_of(outer, column), read<Reads>(words, row, at)
-//   start(t, s), begin(t, s, added), lift(Phase<P>, t, words, row, at), settle<Whole>(Phase<P>, t,
-//   s) finish(s, row, v), write(words, row, tails, at), write_rows(row, tails)
+//   Values             of an element's results in a thread's rows, where kMapsBack
+//   row_of(outer, column), set_parts(row, v), read<Reads>(words, row, at)
+//   start(t, s), begin(t, s, added), settle<Whole>(Phase<P>, t, s)
+//   lift(Phase<P>, t, words, row, at, v), finish(s, row, v), map(y, words, row, tail, at, v)
+//                      of the row v of the thread, which has the state t, or the tail
+//   put(y, row, at)    stores the results of an element in all rows
+//   write_row(row, tail, v), write_rows(row, tails)
+//                      store the results of the row v, which exists, and of all rows
 #pragma once
 
 #include "device/passes.cuh"
@@ -19,19 +24,17 @@
 #include "device/rows.cuh"
 #include "device/types.cuh"
 
-enum class ColumnPart { Row, Segment, Partials, Finish };
-
 // Threads of a block across the rows and along the streamed axis; elements of a thread in a tile;
 // blocks of a cluster, each with a tile. If Across is not a power of two, or over 32, threads from
 // Across · Along on are idle. Whole: the tiles hold the row. Filled: so many elements, the first
 // ones, every thread has in every tile.
-template <int Across_, int Along_, int Chunks_, bool Whole_, int Filled_, ColumnPart Part_,
+template <int Across_, int Along_, int Chunks_, bool Whole_, int Filled_, RowPart Part_,
           int Cluster_>
 struct ColumnTile {
   static constexpr int Across = Across_, Along = Along_, Chunks = Chunks_, Cluster = Cluster_;
   static constexpr int Filled = Filled_;
   static constexpr bool Whole = Whole_;
-  static constexpr ColumnPart Part = Part_;
+  static constexpr RowPart Part = Part_;
   // Every warp has a power of two of threads along the axis.
   static constexpr bool ByWarps = Across <= 32 && (Across & (Across - 1)) == 0;
   static constexpr int Threads = (Across * Along + 31) / 32 * 32;
@@ -51,12 +54,7 @@ __device__ __forceinline__ void load_column(unsigned (&words)[W], const T* from,
       for (int w = 0; w < W; ++w) words[w] = 0;
     }
   } else {
-#pragma unroll
-    for (int w = 0; w < W; ++w) words[w] = 0;
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      if (i < valid) place(words, i, from[i]);
-    }
+    gather_words<N>(words, from, 0, valid);
   }
 }
 
@@ -70,6 +68,15 @@ __device__ __forceinline__ void store_column(T* to, const ValueOf<T> (&values)[N
       if (i < valid) to[i] = Element<T>::put(values[i]);
     }
   }
+}
+// The same of a member of each of N tails.
+template <int N, bool Vector, typename T, typename Tail>
+__device__ __forceinline__ void store_member(T* to, const Tail (&tails)[N],
+                                             ValueOf<T> Tail::*member, int valid) {
+  ValueOf<T> values[N];
+#pragma unroll
+  for (int v = 0; v < N; ++v) values[v] = tails[v].*member;
+  store_column<N, Vector>(to, values, valid);
 }
 
 template <typename Tile, typename Form>
@@ -88,7 +95,7 @@ class Columns {
         y_(threadIdx.x / Tile::Across),
         begin_(begin),
         extent_(Tile::ByWarps || y_ < Tile::Along ? extent : 0),
-        row_(form.row_of(outer, column + x_ * kWidth)) {
+        row_(row_of(form, outer, column + x_ * kWidth)) {
 #pragma unroll
     for (int v = 0; v < kWidth; ++v) s_[v] = Form::identity();
   }
@@ -181,7 +188,13 @@ class Columns {
     typename Form::Tail tails[kWidth];
 #pragma unroll
     for (int v = 0; v < kWidth; ++v) tails[v] = form_.finish(s_[v], row_, v);
-    if (with_rows && y_ == 0) form_.write_rows(row_, tails);
+    if (with_rows && y_ == 0) {
+      form_.write_rows(row_, tails);
+#pragma unroll
+      for (int v = 0; v < kWidth; ++v) {
+        if (v < row_.valid) form_.write_row(row_, tails[v], v);
+      }
+    }
     if constexpr (Form::kMapsBack) {
       if constexpr (Tile::Whole) {
         write_tile(0, tails);
@@ -196,6 +209,14 @@ class Columns {
   }
 
  private:
+  static __device__ __forceinline__ typename Form::Row row_of(const Form& form, long long outer,
+                                                              long long column) {
+    typename Form::Row row = form.row_of(outer, column);
+#pragma unroll
+    for (int v = 0; v < kWidth; ++v) form.set_parts(row, v);
+    return row;
+  }
+
   __device__ __forceinline__ void merge_beside() {
     constexpr int kBeside = Form::kBeside, kOwn = kBeside < kWidth ? kBeside : kWidth;
     static_assert(Tile::ByWarps && kRows % kBeside == 0, "neighbours are in one warp");
@@ -254,8 +275,10 @@ class Columns {
   __device__ __forceinline__ void fold_phase(typename Form::Running (&t)[kWidth], int tile) {
 #pragma unroll
     for (int c = 0; c < Tile::Chunks; ++c) {
-      if (has(tile, c)) {
-        form_.lift(Phase<P>{}, t, words_[c], row_, begin_ + at(tile, c));
+      if (!has(tile, c)) continue;
+#pragma unroll
+      for (int v = 0; v < kWidth; ++v) {
+        form_.lift(Phase<P>{}, t[v], words_[c], row_, begin_ + at(tile, c), v);
       }
     }
 #pragma unroll
@@ -284,9 +307,13 @@ class Columns {
   __device__ __forceinline__ void write_tile(int tile, const typename Form::Tail (&tails)[kWidth]) {
 #pragma unroll
     for (int c = 0; c < Tile::Chunks; ++c) {
-      if (has(tile, c)) {
-        form_.write(words_[c], row_, tails, begin_ + at(tile, c));
+      if (!has(tile, c)) continue;
+      typename Form::Values y;
+#pragma unroll
+      for (int v = 0; v < kWidth; ++v) {
+        form_.map(y, words_[c], row_, tails[v], begin_ + at(tile, c), v);
       }
+      form_.put(y, row_, begin_ + at(tile, c));
     }
   }
 
@@ -305,9 +332,9 @@ __device__ __forceinline__ void fold_columns(const Form& form, typename Form::St
                                              long long columns, int length, int segment,
                                              typename Form::State* states, unsigned* counter) {
   using Block = Columns<Tile, Form>;
-  constexpr bool kRow = Tile::Part == ColumnPart::Row;
-  constexpr bool kSegment = Tile::Part == ColumnPart::Segment;
-  constexpr bool kFinish = Tile::Part == ColumnPart::Finish;
+  constexpr bool kRow = Tile::Part == RowPart::Row;
+  constexpr bool kSegment = Tile::Part == RowPart::Segment;
+  constexpr bool kFinish = Tile::Part == RowPart::Finish;
   const int segments = kRow ? 1 : max((length + segment - 1) / segment, 1);
   const unsigned groups = gridDim.x / (segments * Tile::Cluster);
   // The tiles folded last are still in the L2 cache.
@@ -333,7 +360,7 @@ __device__ __forceinline__ void fold_columns(const Form& form, typename Form::St
 #if __CUDA_ARCH__ >= 900
   if constexpr (Tile::Cluster > 1) rows.merge_cluster();
 #endif
-  if constexpr (kSegment || Tile::Part == ColumnPart::Partials) rows.store(own + part * stride);
+  if constexpr (kSegment || Tile::Part == RowPart::Partials) rows.store(own + part * stride);
   if constexpr (kSegment) {
     // The block that counts last merges the states that the others stored.
     __shared__ unsigned before;
@@ -343,7 +370,7 @@ __device__ __forceinline__ void fold_columns(const Form& form, typename Form::St
     if (before != segments - 1) return;
   }
   if constexpr (kSegment || kFinish) rows.merge_segments(own, segments, stride);
-  if constexpr (Tile::Part != ColumnPart::Partials) {
+  if constexpr (Tile::Part != RowPart::Partials) {
     rows.write(kSegment || (part == 0 && block % Tile::Cluster == 0));
   }
 #if __CUDA_ARCH__ >= 900

@@ -38,10 +38,6 @@
 #include "device/rows.cuh"
 #include "device/types.cuh"
 
-// What a block computes: rows (or parts of them in a cluster); a segment, of which the row's last
-// block merges the states and writes; a segment's state; outputs of a segment from all states.
-enum class RowPart { Row, Segment, Partials, Finish };
-
 extern __shared__ __align__(128) uint4 tile_smem[];
 
 // A thread's row, and the streamed elements [begin, begin + extent) of its block.

@@ -64,13 +64,30 @@ __device__ __forceinline__ bool aligned_to(const void* pointer) {
   return (reinterpret_cast<unsigned long long>(pointer) & ((Bytes < 16 ? Bytes : 16) - 1)) == 0;
 }
 
-// A group of N equal elements.
-template <int N, typename T, int W>
-__device__ __forceinline__ void repeat(unsigned (&words)[W], T element) {
+// A group of N elements, element(i) where exists(i); the others become zero bits.
+template <int N, int W, typename Exists, typename Element>
+__device__ __forceinline__ void gather_words(unsigned (&words)[W], const Exists& exists,
+                                             const Element& element) {
 #pragma unroll
   for (int w = 0; w < W; ++w) words[w] = 0;
 #pragma unroll
-  for (int i = 0; i < N; ++i) place(words, i, element);
+  for (int i = 0; i < N; ++i) {
+    if (exists(i)) place(words, i, element(i));
+  }
+}
+
+// The elements from `from` on, those at [low, valid).
+template <int N, int W, typename T>
+__device__ __forceinline__ void gather_words(unsigned (&words)[W], const T* from, int low,
+                                             int valid) {
+  gather_words<N>(
+      words, [&](int i) { return i >= low && i < valid; }, [&](int i) { return from[i]; });
+}
+// A group of N equal elements.
+template <int N, typename T, int W>
+__device__ __forceinline__ void repeat(unsigned (&words)[W], T element) {
+  gather_words<N>(
+      words, [](int) { return true; }, [&](int) { return element; });
 }
 
 // Elements between the last address aligned to a group of N and `pointer`, if at most `free`, the
@@ -146,14 +163,7 @@ __device__ __forceinline__ void load_words(unsigned (&words)[W], const T* from, 
     inside = low <= -kPiece && valid >= N + kPiece;
     if (inside) load_unaligned<T, N>(words, from);
   }
-  if (!inside) {
-#pragma unroll
-    for (int w = 0; w < W; ++w) words[w] = 0;
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      if (i >= low && i < valid) place(words, i, from[i]);
-    }
-  }
+  if (!inside) gather_words<N>(words, from, low, valid);
 }
 
 template <int N, int W>
@@ -214,9 +224,17 @@ __device__ __forceinline__ void store_words(T* to, const ValueOf<T> (&values)[N]
   }
 }
 
-// Copies a group to its slot in shared memory, asynchronously where it can. The 16-byte vectors of
-// a slot are `stride` vectors apart; each thread reads only its own slots. Passing: the bytes are
-// the first to be evicted from L2, in favour of data that other rows share.
+// Stores a group to its slot in shared memory, whose 16-byte vectors are `stride` vectors apart.
+template <int W>
+__device__ __forceinline__ void store_shared(const unsigned (&words)[W], uint4* slot, int stride) {
+#pragma unroll
+  for (int w = 0; w < W; w += 4) {
+    slot[w / 4 * stride] = make_uint4(words[w], words[w + 1], words[w + 2], words[w + 3]);
+  }
+}
+
+// The same from memory, asynchronously where it can; each thread reads only its own slots. Passing:
+// the bytes are the first to be evicted from L2, in favour of data that other rows share.
 template <typename T, int N, bool Vector, bool Passing, int W>
 __device__ __forceinline__ void copy_to_shared(uint4* slot, int stride, const T* from, int low,
                                                int valid) {
@@ -233,24 +251,8 @@ __device__ __forceinline__ void copy_to_shared(uint4* slot, int stride, const T*
     }
   } else {
     unsigned words[W];
-#pragma unroll
-    for (int w = 0; w < W; ++w) words[w] = 0;
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      if (i >= low && i < valid) place(words, i, from[i]);
-    }
-#pragma unroll
-    for (int w = 0; w < W; w += 4) {
-      slot[w / 4 * stride] = make_uint4(words[w], words[w + 1], words[w + 2], words[w + 3]);
-    }
-  }
-}
-// Stores a group to its slot.
-template <int W>
-__device__ __forceinline__ void store_shared(const unsigned (&words)[W], uint4* slot, int stride) {
-#pragma unroll
-  for (int w = 0; w < W; w += 4) {
-    slot[w / 4 * stride] = make_uint4(words[w], words[w + 1], words[w + 2], words[w + 3]);
+    gather_words<N>(words, from, low, valid);
+    store_shared(words, slot, stride);
   }
 }
 // Loads a group from its slot.

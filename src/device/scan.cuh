@@ -17,6 +17,7 @@
 // infinities stay exact. The order of combination depends on sizes alone.
 #pragma once
 
+#include "device/maps/group.cuh"
 #include "device/math.cuh"
 
 // A tile of a line in the registers of Team threads, a power of two: Chunks groups of each. A warp

@@ -111,6 +111,13 @@ union Pack {
   __device__ __forceinline__ Pack() {}
 };
 
+// change(value) for every value of an array.
+template <int N, typename T, typename Change>
+__device__ __forceinline__ void each_value(T (&values)[N], const Change& change) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) change(values[i]);
+}
+
 // Loads V consecutive elements from `offset`, of which the first `valid` exist; the others become
 // 0. `vector`: the address and every multiple of V after it are aligned, and valid is 0 or >= V.
 template <int V, typename T>

@@ -26,6 +26,7 @@ struct Matrix {
   __device__ Row row_of(long long outer, long long column) const {
     return {outer, column, static_cast<int>(max_of(min_of(columns - column, 4ll), 0ll))};
   }
+  __device__ void set_parts(Row&, int) const {}
   __device__ long long place(const Row& row, int position) const {
     return (row.outer * length + position) * columns + row.column;
   }
@@ -64,17 +65,17 @@ struct Form : Matrix {
   __device__ void settle(Phase<0>, Running& t, const State& s) const {
     t.state.sum = Whole ? t.part.sum : s.sum + t.part.sum;
   }
-  __device__ void lift(Phase<0>, Running (&t)[kWidth], const Words& words, const Row&, int) const {
-#pragma unroll
-    for (int v = 0; v < kWidth; ++v) t[v].part.sum += pick<float>(words.k, v);
+  __device__ void lift(Phase<0>, Running& t, const Words& words, const Row&, int, int v) const {
+    t.part.sum += pick<float>(words.k, v);
   }
   __device__ Tail finish(const State& s, const Row&, int) const {
     return {static_cast<float>(s.sum)};
   }
   __device__ void write_rows(const Row& row, const Tail (&tails)[kWidth]) const {
-    const float sums[kWidth] = {tails[0].sum, tails[1].sum, tails[2].sum, tails[3].sum};
-    store_column<kWidth, kVector>(y + row.outer * columns + row.column, sums, row.valid);
+    store_member<kWidth, kVector>(y + row.outer * columns + row.column, tails, &Tail::sum,
+                                  row.valid);
   }
+  __device__ void write_row(const Row&, const Tail&, int) const {}
 };
 )";
 
@@ -115,28 +116,24 @@ struct Form : Matrix {
   __device__ void settle(Phase<1>, Running& t, const State& s) const {
     t.state.sum = Whole ? t.part.sum : moved(s.sum, t.old, t.state.most) + t.part.sum;
   }
-  __device__ void lift(Phase<0>, Running (&t)[kWidth], const Words& words, const Row&, int) const {
-#pragma unroll
-    for (int v = 0; v < kWidth; ++v) {
-      t[v].part.most = MaxOp::apply(t[v].part.most, pick<float>(words.k, v));
-    }
+  __device__ void lift(Phase<0>, Running& t, const Words& words, const Row&, int, int v) const {
+    t.part.most = MaxOp::apply(t.part.most, pick<float>(words.k, v));
   }
-  __device__ void lift(Phase<1>, Running (&t)[kWidth], const Words& words, const Row&, int) const {
-#pragma unroll
-    for (int v = 0; v < kWidth; ++v) {
-      t[v].part.sum += expf(pick<float>(words.k, v) - t[v].state.most);
-    }
+  __device__ void lift(Phase<1>, Running& t, const Words& words, const Row&, int, int v) const {
+    t.part.sum += expf(pick<float>(words.k, v) - t.state.most);
   }
   __device__ Tail finish(const State& s, const Row&, int) const { return s; }
   __device__ void write_rows(const Row&, const Tail (&)[kWidth]) const {}
-  __device__ void write(const Words& words, const Row& row, const Tail (&tails)[kWidth],
-                        int position) const {
-    float values[kWidth];
-#pragma unroll
-    for (int v = 0; v < kWidth; ++v) {
-      values[v] = expf(pick<float>(words.k, v) - tails[v].most) / tails[v].sum;
-    }
-    store_column<kWidth, kVector>(y + place(row, position), values, row.valid);
+  __device__ void write_row(const Row&, const Tail&, int) const {}
+  struct Values {
+    float y[kWidth];
+  };
+  __device__ void map(Values& values, const Words& words, const Row&, const Tail& tail, int,
+                      int v) const {
+    values.y[v] = expf(pick<float>(words.k, v) - tail.most) / tail.sum;
+  }
+  __device__ void put(const Values& values, const Row& row, int position) const {
+    store_column<kWidth, kVector>(y + place(row, position), values.y, row.valid);
   }
 };
 )";
@@ -162,7 +159,7 @@ std::string kernel(const Loop& loop, const char* form) {
   return codegen::device_prelude(kHeaders) +
          fmt::format("constexpr bool kVector = {};\n", loop.vector) + kMatrix + form +
          fmt::format(
-             "using Tile = ColumnTile<{}, {}, {}, {}, {}, ColumnPart::{}, {}>;\n"
+             "using Tile = ColumnTile<{}, {}, {}, {}, {}, RowPart::{}, {}>;\n"
              "extern \"C\" __global__ void __launch_bounds__(Tile::Threads) loop(const float* x,\n"
              "    float* y, long long length, long long columns, Form::State* states,\n"
              "    unsigned* counter) {{\n"

@@ -214,10 +214,10 @@ std::vector<float> convolved(const ConvolutionSizes& s, const std::vector<typena
         own = &block;
         Convolution<Tile> convolution(block.shared(), x.data(), w.data(), s);
         convolution.multiply();
-        convolution.finish([&](long long position, long long filter, float(&sums)[8]) {
-          for (int v = 0; v < 8 && filter % s.filters + v < s.filters; ++v) {
-            y[static_cast<size_t>(position * pitch + filter + v)] = sums[v];
-          }
+        convolution.finish(false, [&](long long at, const Group<8>& group, float(&sums)[8]) {
+          auto values = group.values(y.data());
+          group.each([&](int v, long long) { values[v] = sums[v]; });
+          group.store(y.data(), at * pitch, values);
         });
       });
     }

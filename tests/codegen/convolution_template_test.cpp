@@ -26,12 +26,13 @@ constexpr Tile kTiles[] = {
 std::string tensor_kernel(const Tile& tile, bool by_positions) {
   constexpr std::string_view kHeaders[] = {"device/convolution/convolution.cuh"};
   const char* finish =
-      by_positions ? "convolution.finish_positions([&](long long position, long long filter, float "
-                     "sum) {\n    y[filter * sizes.positions() + position] = sum;\n  });\n"
-                   : "convolution.finish([&](long long position, long long filter, float "
-                     "(&sums)[8]) {\n    for (int i = 0; i < 8; ++i) {\n"
-                     "      y[position * sizes.filters + filter + i] = fmaxf(sums[i], 0);\n"
-                     "    }\n  });\n";
+      by_positions
+          ? "convolution.finish_positions([&](long long position, long long filter, float "
+            "sum) {\n    y[filter * sizes.positions() + position] = sum;\n  });\n"
+          : "convolution.finish(true, [&](long long position, const Group<8>& group, float "
+            "(&sums)[8]) {\n    for (int i = 0; i < 8; ++i) {\n"
+            "      y[position * sizes.filters + group.first + i] = fmaxf(sums[i], 0);\n"
+            "    }\n  });\n";
   return codegen::device_prelude(kHeaders) +
          fmt::format(
              "using Tile = ConvolutionTile<{}>;\n"
@@ -51,12 +52,13 @@ std::string depthwise_kernel(const char* arguments) {
              "extern \"C\" __global__ void __launch_bounds__(128, 1) depthwise(\n"
              "    const Tile::T* x, const Tile::T* w, float* y, DepthwiseSizes sizes) {{\n"
              "  Depthwise<Tile> convolution(x, w, sizes);\n"
-             "  convolution.run([&](int image, int channel, int row, int column,\n"
+             "  convolution.run(true, [&](int image, const Group<Tile::Width>& group, int row, int "
+             "column,\n"
              "                      float (&sums)[Tile::Width]) {{\n"
              "    const long long place = (static_cast<long long>(image) * sizes.out_height + row) "
              "* sizes.out_width + column;\n"
-             "    for (int i = 0; i < Tile::Width; ++i) y[place * sizes.channels + channel + i] = "
-             "sums[i];\n  }});\n}}\n",
+             "    for (int i = 0; i < Tile::Width; ++i) {{\n"
+             "      y[place * sizes.channels + group.first + i] = sums[i];\n    }}\n  }});\n}}\n",
              arguments);
 }
 

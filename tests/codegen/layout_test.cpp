@@ -87,8 +87,8 @@ TEST(CodegenLayouts, WeightsOfTheAxisAreLoadedWithTheElements) {
   ASSERT_EQ(generated.kernels.size(), 1u);
   const std::string& text = generated.kernels[0].source;
   EXPECT_NE(text.find("load_column<float, 1, false>(words.k1"), std::string::npos) << text;
-  const std::string write = text.substr(text.find(" write(const Words&"));
-  EXPECT_EQ(write.substr(0, write.find("write_rows")).find("load"), std::string::npos) << write;
+  const std::string map = text.substr(text.find(" map(Values&"));
+  EXPECT_EQ(map.substr(0, map.find(" put(")).find("load"), std::string::npos) << map;
   if (Compiler::find()) expect_compiles(generated.kernels, 90, 0);
 }
 

@@ -16,6 +16,16 @@ namespace map_device {
 struct Dim {
   unsigned x;
 };
+struct uint2 {
+  unsigned x, y;
+};
+struct uint4 {
+  unsigned x, y, z, w;
+};
+inline float ptx_half_to_float(unsigned short bits) { return bits; }
+inline unsigned short ptx_float_to_half(float x) { return static_cast<unsigned short>(x); }
+inline unsigned short ptx_float_to_bfloat(float x) { return static_cast<unsigned short>(x); }
+inline float __uint_as_float(unsigned bits) { return static_cast<float>(bits >> 16); }
 Dim threadIdx, blockIdx, gridDim;
 inline float ptx_exp2(float x) { return std::exp2(x); }
 inline float ptx_reciprocal(float x) { return 1 / x; }
@@ -28,6 +38,7 @@ inline float ptx_reciprocal(float x) { return 1 / x; }
 namespace redfuser::codegen_tests {
 namespace {
 
+using map_device::Group;
 using map_device::MapBlock;
 using map_device::MapBlocks;
 using map_device::MapConfig;
@@ -51,13 +62,15 @@ void count_groups(const Share& share, Counts& counts, long long points) {
   constexpr long long kWidth = Config::Width;
   const auto lines = static_cast<long long>(counts.size()) / points;
   const long long groups = (points + kWidth - 1) / kWidth;
-  map_device::map_groups<Config>(share, {lines * groups, groups, points},
-                                 [&](long long line, long long first, long long valid) {
-                                   EXPECT_EQ(first % kWidth, 0);
-                                   EXPECT_EQ(first + valid, points);
-                                   for (long long v = 0; v < std::min(kWidth, valid); ++v) {
-                                     ++counts.at(static_cast<size_t>(line * points + first + v));
-                                   }
+  map_device::map_groups<Config>(share, {lines * groups, groups, points}, points % kWidth == 0,
+                                 [&](long long line, const Group<Config::Width>& group) {
+                                   EXPECT_EQ(group.first % kWidth, 0);
+                                   auto own = group.load(counts.data(), line * points);
+                                   group.each([&](int v, long long point) {
+                                     EXPECT_EQ(point, std::min(group.first + v, points - 1));
+                                     ++own[v];
+                                   });
+                                   group.store(counts.data(), line * points, own);
                                  });
 }
 
@@ -138,12 +151,11 @@ extern "C" __global__ void __launch_bounds__(256)
 maps(const T* x, T* y, T* z, long long rows, long long columns, long long end, bool vector) {
   map_parts(0, [&](const MapBlocks& blocks) {
     const long long groups = (columns + kWidth - 1) / kWidth;
-    map_groups<MapConfig<kWidth, 1, 256>>(blocks, {rows * groups, groups, columns},
-        [&](long long line, long long first, long long valid) {
-      ValueOf<T> values[kWidth];
-      load_group<kWidth>(values, x, line * columns + first, valid, vector);
-      for (auto& value : values) value += 1;
-      store_group<kWidth>(y, line * columns + first, values, valid, vector);
+    map_groups<MapConfig<kWidth, 1, 256>>(blocks, {rows * groups, groups, columns}, vector,
+        [&](long long line, const Group<kWidth>& group) {
+      auto values = group.load(x, line * columns);
+      group.each([&](int v, long long) { values[v] += 1; });
+      group.store(y, line * columns, values);
     });
   }, end, [&](const MapBlocks& blocks) {
     map_points<MapConfig<1, 1, 256>>(blocks, rows * columns, [&](long long point) {
@@ -163,12 +175,8 @@ sums(const T* x, T* y, long long rows, long long columns) {
 extern "C" __global__ void __launch_bounds__(128)
 alone(const T* x, T* y, long long count, bool vector) {
   const long long groups = (count + kWidth - 1) / kWidth;
-  map_groups<MapConfig<kWidth, 1, 128>>(MapBlock{32}, {groups, groups, count},
-      [&](long long, long long first, long long valid) {
-    ValueOf<T> values[kWidth];
-    load_group<kWidth>(values, x, first, valid, vector);
-    store_group<kWidth>(y, first, values, valid, vector);
-  });
+  map_groups<MapConfig<kWidth, 1, 128>>(MapBlock{32}, {groups, groups, count}, vector,
+      [&](long long, const Group<kWidth>& group) { group.store(y, 0, group.load(x, 0)); });
 }
 )";
 

@@ -51,16 +51,11 @@ std::string kernel(const Tile& tile, const char* epilogue) {
              "    const Tile::Type* a, const Tile::Type* b, float* y, int wide, int lines,\n"
              "    int depth, bool vector) {{\n"
              "  __shared__ ThinSlots<Tile> slots;\n"
-             "  const int first = static_cast<int>(blockIdx.x / Tile::Blocks) * Tile::Wide;\n"
-             "  const int parts = Tile::Blocks * Tile::Warps;\n"
-             "  const int part = static_cast<int>(blockIdx.x % Tile::Blocks * Tile::Warps +\n"
-             "                                    (threadIdx.x >> 5));\n"
              "  const {} of_a = {};\n"
              "  const ThinMatrix<Tile::Type> thin = {{b, depth, 1}};\n"
              "  const {} matrices[] = {{{}}};\n"
-             "  ThinProduct<Tile> product(slots, matrices, thin, first, wide, lines, depth);\n"
-             "  if (vector) {{\n    product.add<true>(part, parts);\n"
-             "  }} else {{\n    product.add<false>(part, parts);\n  }}\n"
+             "  ThinProduct<Tile> product(slots, matrices, thin, wide, lines, depth);\n"
+             "  product.multiply(vector);\n"
              "  product.finish([&](long long at, long long line, const float(&sums)[{}]) {{\n"
              "    {}\n  }});\n}}\n",
              tile.type, tile.arguments, matrix, value, matrix,

@@ -171,15 +171,13 @@ TEST_P(TiledMapTemplate, CompilesWithFunctorsWrittenByHand) {
                                            {"double", "4, 1, 32, 32, 256", 4},
                                            {"unsigned char", "16, 4, 128, 64, 128", 16}}) {
     constexpr const char* kCompute =
-        "[&](long long, long long row, long long at, int line, int column) {\n"
-        "  const TileElements<Tile, N, T> elements(tile, line, column);\n"
-        "  for (int c = 0; c < Tile::Columns; ++c) {\n"
-        "    if (at + c >= columns) break;\n"
-        "    ValueOf<T> values[N];\n"
-        "    elements.take(values, c);\n"
-        "    for (auto& value : values) value += 1;\n"
-        "    store_group<N>(y, (at + c) * rows + row, values, rows - row, vector);\n"
-        "  }\n}";
+        "[&](const Group<N>& group, const TilePoint<Tile>& at) {\n"
+        "  const auto elements = tile_elements(group, tile, at);\n"
+        "  at.columns([&](int c, long long across) {\n"
+        "    auto values = elements.column(c);\n"
+        "    group.each([&](int v, long long) { values[v] += 1; });\n"
+        "    group.store(y, across * rows, values);\n"
+        "  });\n}";
     const std::string text =
         codegen::device_prelude(kHeaders) +
         fmt::format("using T = {};\nusing Tile = MapTile<{}>;\n", type, sizes) +

@@ -5,8 +5,9 @@
 #include <fmt/format.h>
 
 #include "codegen/elementwise/elementwise_kernel.h"
+#include "codegen/elementwise/group_text.h"
 #include "codegen/functor/state_functor.h"
-#include "codegen/text/loop.h"
+#include "codegen/text/indent.h"
 #include "ir/polynomial.h"
 #include "ir/scalars/operations.h"
 
@@ -203,7 +204,7 @@ std::string AttentionFunctor::move_function() {
   Emitter e = emitter();
   bind_row(e);
   e.nest({rows_.accumulators[form_.value_accumulator].transport});
-  StateText(e, rows_, kOfMove, form_.value_accumulator).move_columns("values", "N", "from");
+  StateText(e, rows_, kOfMove, form_.value_accumulator).move_columns("values", "from");
   return fmt::format(
       "template <int N>\n{}void move(float (&values)[N], const State& from, const State& to, const "
       "Row& row) const {{\n{}}}\n",
@@ -259,13 +260,11 @@ std::string AttentionFunctor::write_function() {
 
 // The condition under which four columns are stored together; empty if columns are not adjacent.
 std::string AttentionFunctor::is_aligned(const FlatStreaming::Output& output) const {
-  const auto affine = affine_in(pool_, output.offset, form_.column);
-  const bool adjacent = output.offset->depends_on(form_.column) && affine &&
-                        affine->stride->is_constant(1) && !affine->base->depends_on(form_.column);
-  if (!adjacent) return "";
-  std::vector<ir::Expr> units = offset_units(pool_, affine->base);
-  units.push_back(form_.column->extent());
-  return all_aligned(kernel_.multiples(units, 4), {kernel_.buffer(output.value, true)});
+  ir::Expr base = adjacent_from(pool_, output.offset, form_.column);
+  if (!base) return "";
+  AlignedAccesses accesses(kernel_);
+  accesses.add(kernel_.buffer(output.value, true), base);
+  return accesses.condition(form_.column->extent(), 4);
 }
 
 std::string AttentionFunctor::aligned_outputs() const {
@@ -280,32 +279,23 @@ std::string AttentionFunctor::aligned_outputs() const {
 
 void AttentionFunctor::write_output(Emitter& e, StateText& state,
                                     const FlatStreaming::Output& output) {
-  const DType dtype = kernel_.dtype_of(output.value);
-  const bool columns = output.offset->depends_on(form_.column);
-  const int64_t extent = columns ? form_.column->extent()->integer : 1;
-  const std::string buffer = kernel_.buffer(output.value, true), group = e.fresh("group");
-  const std::string together = is_aligned(output);
-  const bool adjacent = !together.empty();
-  if (adjacent) e.line(fmt::format("{} {}[N];", value_type(dtype), group));
+  const std::string columns = kernel_.size(form_.column->extent()), together = is_aligned(output);
   e.open();
-  e.bind(form_.column, "(first + e)");
-  state.bind(ir::LeafKind::State, static_cast<int64_t>(form_.value_accumulator), "values[e]",
-             DType::Float32);
-  for (size_t i = 0; i < rows_.finish.size(); ++i) {
-    const bool known = std::find(row_results_.begin(), row_results_.end(), i) != row_results_.end();
-    if (!known) state.bind_result(i, kernel_.size(rows_.length()));
-  }
-  const std::string value = e.emit_whole(output.body, dtype);
-  e.line(adjacent ? fmt::format("{}[e] = {};", group, value)
-                  : fmt::format("if (exists && first + e < {}) store({}, {}, {});", extent, buffer,
-                                e.emit(output.offset), value));
-  const std::string element = e.close();
-  e.line(loop_over("e", "N", element));
-  if (adjacent) {
-    e.bind(form_.column, "first");
-    e.line(fmt::format("store_group<N>({0}, {1}, {2}, exists ? {3} - first : 0, {4});", buffer,
-                       e.emit_whole(output.offset, DType::Int64), group, extent, together));
-  }
+  e.line(fmt::format("const Group<N> group{{first, exists ? {} - first : 0, {}, {}}};",
+                     output.offset->depends_on(form_.column) ? as_int(columns) : "1", columns,
+                     together.empty() ? "false" : together));
+  GroupText group(e, {form_.column});
+  group.write({{output.value, output.body, output.offset}}, [&] {
+    state.bind(ir::LeafKind::State, static_cast<int64_t>(form_.value_accumulator), "values[v]",
+               DType::Float32);
+    for (size_t i = 0; i < rows_.finish.size(); ++i) {
+      const auto end = row_results_.end();
+      const bool known = std::find(row_results_.begin(), end, i) != end;
+      if (!known) state.bind_result(i, kernel_.size(rows_.length()));
+    }
+  });
+  const std::string text = e.close();
+  e.line(fmt::format("{{\n{}}}", text));
 }
 
 std::string AttentionFunctor::members() const {

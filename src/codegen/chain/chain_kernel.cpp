@@ -82,35 +82,19 @@ class ChainText {
   }
 
   // Statements for four columns of a row of a product: its elements in `values`, or stored.
-  std::string finish(const ProductParts& parts, bool stored) {
-    GroupEpilogue group(builder_, kernel_, emitter_, parts.step, parts.epilogue);
+  std::string finish(const ProductParts& parts, const std::string& values) {
+    GroupEpilogue group(emitter_, parts.step, parts.epilogue);
     group.merge_rows(form_.rows);
-    emitter_.set_fast_math(size_of(builder_.dtype_of(group.epilogue().value)) == 2);
-    emitter_.open();
-    bind_coordinates(emitter_, group.rows(), "row");
-    group.load(kWidth, true);
-    group.load(kWidth, false);
-    const auto sum = [&](size_t i) {
-      const DType dtype = group.epilogue().products[i]->dtype;
-      const std::string text = fmt::format("sums[{}][v]", i);
-      return dtype == DType::Float32 ? text
-                                     : fmt::format("Element<{0}>::get(Element<{0}>::put({1}))",
-                                                   storage_type(dtype), text);
-    };
-    if (stored) {
-      group.write(kWidth, sum);
-    } else {
-      group.compute(kWidth, sum, "y", [&] { emitter_.line("values[v] = y[v];"); });
-    }
-    const std::string text = emitter_.close();
-    const bool vector = !stored || group.consecutive();
-    return fmt::format("const long long valid = {} - first;\nconst bool vector = {};\n{}",
-                       kernel_.size(parts.calls[0].n),
-                       vector ? group.all_aligned_text(kWidth) : "false", text);
+    emitter_.set_fast_math(size_of(group.dtype()) == 2);
+    const std::string text = group.finish(true, values);
+    const bool vector = !values.empty() || group.consecutive();
+    return fmt::format("const auto group = group_from<{}>(first, {}, {});\n{}", kWidth,
+                       kernel_.size(parts.calls[0].n), vector ? group.condition(kWidth) : "false",
+                       text);
   }
 
   void multiply(const std::vector<TmaView>& views) {
-    const std::string map = finish(form_.first, false), end = finish(form_.second, true);
+    const std::string map = finish(form_.first, "values"), end = finish(form_.second, "");
     std::string maps;
     for (const TmaView& view : views) maps += ", " + kernel_.view(view);
     const bool exchange = partials_ >= 0;

@@ -23,7 +23,7 @@ class ClusterText {
         config_(config),
         kernel_(builder.kernel()),
         emitter_(kernel_),
-        group_(builder, kernel_, emitter_, step, epilogue) {}
+        group_(emitter_, step, epilogue) {}
 
   std::optional<KernelLaunch> launch(const std::string& comment) {
     const ProductCall& call = form_.call();
@@ -79,27 +79,13 @@ class ClusterText {
                        form_.by_rows);
   }
 
-  // The finish of eight columns of a row.
-  std::string finish() {
-    emitter_.open();
-    bind_coordinates(emitter_, step_.batch, "batch");
-    bind_coordinates(emitter_, group_.rows(), "row");
-    group_.load(kWidth, true);
-    group_.load(kWidth, false);
-    group_.write(kWidth, [&](size_t i) {
-      const DType dtype = group_.epilogue().products[i]->dtype;
-      const std::string sum = fmt::format("sums[{}][v]", i);
-      return dtype == DType::Float32 ? sum
-                                     : fmt::format("Element<{0}>::get(Element<{0}>::put({1}))",
-                                                   storage_type(dtype), sum);
-    });
-    return emitter_.close();
-  }
-
   void multiply(const std::vector<TmaView>& views) {
     const ProductCall& call = form_.call();
-    emitter_.set_fast_math(size_of(builder_.dtype_of(group_.epilogue().value)) == 2);
-    const std::string text = finish();
+    emitter_.set_fast_math(size_of(group_.dtype()) == 2);
+    emitter_.open();
+    bind_coordinates(emitter_, step_.batch, "batch");
+    emitter_.line(group_.finish(true));
+    const std::string text = emitter_.close();
     std::string maps;
     for (const TmaView& view : views) maps += ", " + kernel_.view(view);
     const std::string columns = kernel_.size(call.n);
@@ -108,10 +94,11 @@ class ClusterText {
         "const ClusterSizes sizes{{{0}, {1}, {2}}};\nconst bool vector = {3};\n"
         "const long long batch = blockIdx.z;\n"
         "multiply_cluster<Tile, {4}>(sizes, {5}, {6}, [&](long long row, long long first, "
-        "const float (&sums)[{7}][{8}]) {{\nconst long long valid = {9} - first;\n{10}}}{11});",
+        "const float (&sums)[{7}][{8}]) {{\nconst auto group = group_from<{8}>(first, {9}, vector);"
+        "\n{10}}}{11});",
         as_int(kernel_.size(call.m)), as_int(columns), as_int(kernel_.size(call.k)),
-        group_.consecutive() ? group_.all_aligned_text(kWidth) : "false", form_.given,
-        batches(views[0]), batches(views[1]), form_.products(), kWidth, columns, text, maps));
+        group_.consecutive() ? group_.condition(kWidth) : "false", form_.given, batches(views[0]),
+        batches(views[1]), form_.products(), kWidth, columns, text, maps));
   }
 
   StepBuilder& builder_;

@@ -18,7 +18,8 @@ ColumnFunctor::ColumnFunctor(KernelText& kernel, const ColumnForm& form, int wid
       form_(form.rows),
       width_(width),
       fast_(fast),
-      state_(kernel, form.rows, fast) {
+      state_(kernel, form.rows, fast),
+      accesses_(kernel) {
   std::vector<ir::Expr> lifts, bodies;
   for (const cascade::Accumulator& a : form_.accumulators) {
     collect(a.lift, false);
@@ -79,18 +80,14 @@ bool ColumnFunctor::alignable(int64_t value, const ColumnOffset& place, bool wri
   std::vector<ir::Expr> units = offset_units(pool_, start);
   units.push_back(columns_.columns());
   if (kernel_.multiples(units, width_) == "false") return false;
-  const std::string buffer = kernel_.buffer(value, written);
-  if (std::find(aligned_.begin(), aligned_.end(), buffer) == aligned_.end()) {
-    aligned_.push_back(buffer);
-  }
-  units_.insert(units_.end(), units.begin(), units.end());
+  accesses_.add(kernel_.buffer(value, written), units);
   return true;
 }
 
 std::string ColumnFunctor::vector_condition() {
   if (width_ == 1) return "true";
-  if (aligned_.empty()) return "false";
-  return all_aligned(kernel_.multiples(units_, width_), aligned_);
+  if (accesses_.empty()) return "false";
+  return accesses_.condition(columns_.columns(), width_);
 }
 
 int ColumnFunctor::words_of(const Item& item) const {
@@ -109,10 +106,6 @@ void ColumnFunctor::bind_rows(Emitter& emitter, const std::string& column) const
     emitter.bind(columns_.outer[i], fmt::format("row.c{}", i));
   }
   emitter.bind(columns_.across, column);
-}
-
-std::string ColumnFunctor::per_row(const std::string& body) const {
-  return fmt::format("#pragma unroll\nfor (int v = 0; v < kWidth; ++v) {{\n{}}}", body);
 }
 
 // `at`, the streamed element of a function's `position`, and its digits in `roots`.
@@ -186,19 +179,25 @@ std::string ColumnFunctor::row_function() {
     e.line(fmt::format("row.out{} = {} + {};", i, kernel_.buffer(outputs_[i].value, true),
                        e.emit(outputs_[i].place.base)));
   }
-  if (!row_parts_.empty()) {
-    e.open();
-    e.line(fmt::format("const long long own = min_of(column + v, {} - 1);", columns));
-    e.bind(columns_.across, "own");
-    for (size_t i = 0; i < row_parts_.size(); ++i) {
-      e.line(fmt::format("row.f{}[v] = {};", i, e.emit(row_parts_[i].expr)));
-    }
-    const std::string body = e.close();
-    e.line(per_row(body));
-  }
   e.line("return row;");
   return fmt::format("{}Row row_of(long long outer, long long column) const {{\n{}}}\n", kInline,
                      e.close());
+}
+
+// The row v of a thread, or the last one, whose reads are within bounds, in place of one behind it.
+void ColumnFunctor::bind_own(Emitter& emitter) const {
+  emitter.line(fmt::format("const long long own = min_of(row.column + v, {} - 1);",
+                           kernel_.size(columns_.columns())));
+  bind_rows(emitter, "own");
+}
+
+std::string ColumnFunctor::parts_function() {
+  Emitter e = emitter();
+  if (!row_parts_.empty()) bind_own(e);
+  for (size_t i = 0; i < row_parts_.size(); ++i) {
+    e.line(fmt::format("row.f{}[v] = {};", i, e.emit(row_parts_[i].expr)));
+  }
+  return fmt::format("{}void set_parts(Row& row, int v) const {{\n{}}}\n", kInline, e.close());
 }
 
 std::string ColumnFunctor::words_members() const {
@@ -254,12 +253,11 @@ std::string ColumnFunctor::lift_function(size_t number) {
     e.bind(row_parts_[i].expr, fmt::format("row.f{}[v]", i));
   }
   bind_words(e);
-  state_.lift(e, number, "t[v]");
-  const std::string body = e.close();
-  e.line(per_row(body));
+  state_.lift(e, number, "t");
+  e.line(e.close());
   return fmt::format(
-      "{}void lift(Phase<{}>, Running (&t)[kWidth], const Words& words, const Row& row, int "
-      "position) const {{\n{}}}\n",
+      "{}void lift(Phase<{}>, Running& t, const Words& words, const Row& row, int position, int v) "
+      "const {{\n{}}}\n",
       kInline, number, e.close());
 }
 
@@ -272,13 +270,21 @@ std::string ColumnFunctor::tail_members() const {
   return text;
 }
 
+std::string ColumnFunctor::value_members() const {
+  std::string text;
+  for (size_t i = 0; i < form_.outputs.size(); ++i) {
+    if (!form_.outputs[i].maps_back || !outputs_[i].place.offset) continue;
+    text +=
+        fmt::format("{} y{}[kWidth];\n", value_type(kernel_.dtype_of(form_.outputs[i].value)), i);
+  }
+  return text;
+}
+
 std::string ColumnFunctor::finish_function() {
   Emitter e = emitter();
   StateText state(e, form_);
   e.line("Tail tail;");
-  e.line(fmt::format("const long long own = min_of(row.column + v, {} - 1);",
-                     kernel_.size(columns_.columns())));
-  bind_rows(e, "own");
+  bind_own(e);
   state.bind_state("s");
   state.bind_results(kernel_.size(pool_.mul(form_.length(), pool_.integer(columns_.beside))));
   set_parts(e, tail_parts_, "tail", "r");
@@ -293,90 +299,95 @@ std::string ColumnFunctor::finish_function() {
                      kInline, e.close());
 }
 
-std::string ColumnFunctor::write_function() {
+std::string ColumnFunctor::map_function() {
   Emitter e = emitter();
   std::vector<ir::Expr> roots;
   for (size_t i = 0; i < form_.outputs.size(); ++i) {
     if (!form_.outputs[i].maps_back) continue;
     roots.push_back(form_.outputs[i].body);
-    if (!outputs_[i].place.stride) roots.push_back(form_.outputs[i].offset);
+    if (!outputs_[i].place.offset) roots.push_back(form_.outputs[i].offset);
   }
   bind_element(e, computed(roots));
   e.open();
   e.bind(columns_.across, "(row.column + v)");
-  bind_parts(e, tail_parts_, "tails[v]", "r");
+  bind_parts(e, tail_parts_, "tail", "r");
   e.open();
   bind_words(e);
-  std::string arrays, sends;
   for (size_t i = 0; i < form_.outputs.size(); ++i) {
     const FlatStreaming::Output& output = form_.outputs[i];
     if (!output.maps_back) continue;
-    const DType dtype = kernel_.dtype_of(output.value);
-    const std::string value = e.emit_as(output.body, dtype);
-    if (outputs_[i].place.offset) {
-      arrays += fmt::format("{} y{}[kWidth];\n", value_type(dtype), i);
-      e.line(fmt::format("y{}[v] = {};", i, value));
-    } else {
-      e.line(fmt::format("if (v < row.valid) store({}, {}, {});",
-                         kernel_.buffer(output.value, true), e.emit(output.offset), value));
-    }
+    const std::string value = e.emit_as(output.body, kernel_.dtype_of(output.value));
+    e.line(outputs_[i].place.offset
+               ? fmt::format("y.y{}[v] = {};", i, value)
+               : fmt::format("if (v < row.valid) store({}, {}, {});",
+                             kernel_.buffer(output.value, true), e.emit(output.offset), value));
   }
-  const std::string elements = e.close();
-  e.line(elements);
-  const std::string body = e.close();
-  e.line(arrays + per_row(body));
-  for (size_t i = 0; i < form_.outputs.size(); ++i) {
-    if (!form_.outputs[i].maps_back || !outputs_[i].place.offset) continue;
-    e.line(fmt::format("store_column<kWidth, {}>({}, y{}, row.valid);", flag(outputs_[i]),
-                       pointer(e, outputs_[i], fmt::format("out{}", i)), i));
-  }
+  e.line(e.close());
+  e.line(e.close());
   return fmt::format(
-      "{}void write(const Words& words, const Row& row, const Tail (&tails)[kWidth], int position) "
-      "const {{\n{}}}\n",
+      "{}void map(Values& y, const Words& words, const Row& row, const Tail& tail, int position, "
+      "int "
+      "v) const {{\n{}}}\n",
       kInline, e.close());
 }
 
-std::string ColumnFunctor::write_rows_function() {
+std::string ColumnFunctor::put_function() {
   Emitter e = emitter();
-  bind_rows(e, "row.column");
+  std::vector<ir::Expr> offsets;
+  for (size_t i = 0; i < form_.outputs.size(); ++i) {
+    const ColumnOffset& place = outputs_[i].place;
+    if (form_.outputs[i].maps_back && place.offset && !place.stride)
+      offsets.push_back(place.offset);
+  }
+  bind_element(e, offsets);
+  for (size_t i = 0; i < form_.outputs.size(); ++i) {
+    if (!form_.outputs[i].maps_back || !outputs_[i].place.offset) continue;
+    e.line(fmt::format("store_column<kWidth, {}>({}, y.y{}, row.valid);", flag(outputs_[i]),
+                       pointer(e, outputs_[i], fmt::format("out{}", i)), i));
+  }
+  return fmt::format("{}void put(const Values& y, const Row& row, int position) const {{\n{}}}\n",
+                     kInline, e.close());
+}
+
+// Of outputs without the streamed axis: those whose neighbours across are adjacent in one function,
+// the others in one of a row.
+std::string ColumnFunctor::row_functions() {
+  Emitter all = emitter(), one = emitter();
+  bind_rows(all, "row.column");
+  bind_rows(one, "(row.column + v)");
   for (size_t i = 0; i < form_.outputs.size(); ++i) {
     const FlatStreaming::Output& output = form_.outputs[i];
     if (output.maps_back) continue;
     const std::string buffer = kernel_.buffer(output.value, true);
     if (outputs_[i].place.offset) {
-      e.line(fmt::format("{} y{}[kWidth];", value_type(kernel_.dtype_of(output.value)), i));
-      e.line(per_row(fmt::format("y{0}[v] = tails[v].y{0};\n", i)));
-      e.line(fmt::format("store_column<kWidth, {}>({} + {}, y{}, row.valid);", flag(outputs_[i]),
-                         buffer, e.emit(output.offset), i));
-      continue;
+      all.line(fmt::format("store_member<kWidth, {}>({} + {}, tails, &Tail::y{}, row.valid);",
+                           flag(outputs_[i]), buffer, all.emit(output.offset), i));
+    } else {
+      one.line(fmt::format("store({}, {}, tail.y{});", buffer, one.emit(output.offset), i));
     }
-    e.open();
-    e.bind(columns_.across, "(row.column + v)");
-    e.line(fmt::format("if (v < row.valid) store({}, {}, tails[v].y{});", buffer,
-                       e.emit(output.offset), i));
-    const std::string body = e.close();
-    e.line(per_row(body));
   }
   return fmt::format(
-      "{}void write_rows(const Row& row, const Tail (&tails)[kWidth]) const {{\n{}}}\n", kInline,
-      e.close());
+      "{0}void write_rows(const Row& row, const Tail (&tails)[kWidth]) const {{\n{1}}}\n"
+      "{0}void write_row(const Row& row, const Tail& tail, int v) const {{\n{2}}}\n",
+      kInline, all.close(), one.close());
 }
 
 std::string ColumnFunctor::text() {
-  std::string functions = state_.functions() + row_function() + load_function();
+  std::string functions = state_.functions() + row_function() + parts_function() + load_function();
   for (size_t i = 0; i < state_.phases(); ++i) functions += lift_function(i);
   functions += finish_function();
-  if (maps_back(form_)) functions += write_function();
-  functions += write_rows_function();
+  if (maps_back(form_)) functions += map_function() + put_function();
+  functions += row_functions();
   return state_.declaration() +
          fmt::format(
              "template <bool Vector>\nstruct Form {{\nusing State = ::State;\n"
              "static constexpr int kWidth = {}, kPhases = {}, kBeside = {};\n"
              "static constexpr bool kMapsBack = {};\n"
              "struct Row {{\n{}}};\nstruct Words {{\n{}}};\n"
-             "{}struct Tail {{\n{}}};\n{}{}}};\n",
+             "{}struct Tail {{\n{}}};\nstruct Values {{\n{}}};\n{}{}}};\n",
              width_, state_.phases(), columns_.beside, maps_back(form_), row_members(),
-             words_members(), state_.running(), tail_members(), kernel_.members(), functions);
+             words_members(), state_.running(), tail_members(), value_members(), kernel_.members(),
+             functions);
 }
 
 }  // namespace redfuser::codegen

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "codegen/columns/column_form.h"
+#include "codegen/elementwise/aligned_accesses.h"
 #include "codegen/functor/invariant_parts.h"
 #include "codegen/functor/state_functor.h"
 
@@ -37,7 +38,7 @@ class ColumnFunctor {
   void bind_rows(Emitter& emitter, const std::string& column) const;
   void bind_element(Emitter& emitter, const std::vector<ir::Expr>& roots) const;
   std::vector<ir::Expr> computed(std::vector<ir::Expr> roots) const;
-  std::string per_row(const std::string& body) const;
+  void bind_own(Emitter& emitter) const;
   std::string pointer(Emitter& emitter, const Item& item, const std::string& name) const;
   std::string flag(const Item& item) const { return item.vector ? "Vector" : "false"; }
   void bind_words(Emitter& emitter) const;
@@ -49,13 +50,16 @@ class ColumnFunctor {
 
   std::string row_members() const;
   std::string row_function();
+  std::string parts_function();
   std::string words_members() const;
   std::string load_function();
   std::string lift_function(size_t number);
   std::string tail_members() const;
+  std::string value_members() const;
   std::string finish_function();
-  std::string write_function();
-  std::string write_rows_function();
+  std::string map_function();
+  std::string put_function();
+  std::string row_functions();
 
   ir::ExprPool& pool_;
   KernelText& kernel_;
@@ -67,8 +71,7 @@ class ColumnFunctor {
   std::vector<Item> reads_, outputs_;  // outputs_: one for each output, place of null where it is
                                        // no neighbour
   std::vector<InvariantPart> row_parts_, tail_parts_;
-  std::vector<std::string> aligned_;
-  std::vector<ir::Expr> units_;
+  AlignedAccesses accesses_;
 };
 
 }  // namespace redfuser::codegen

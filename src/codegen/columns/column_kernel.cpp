@@ -14,35 +14,6 @@ namespace {
 
 using Part = ColumnConfig::Part;
 
-const char* part_name(Part part) {
-  switch (part) {
-    case Part::Row:
-      return "Row";
-    case Part::Segment:
-      return "Segment";
-    case Part::Partials:
-      return "Partials";
-    case Part::Finish:
-      return "Finish";
-  }
-  return "";
-}
-
-const char* family_name(const ColumnConfig& config) {
-  switch (config.part) {
-    case Part::Row:
-      if (config.cluster > 1) return "column_cluster";
-      return config.whole ? "column_resident" : "column_streaming";
-    case Part::Segment:
-      return "column_segments";
-    case Part::Partials:
-      return "column_partials";
-    case Part::Finish:
-      return "column_finish";
-  }
-  return "";
-}
-
 // The elements that every thread has in every tile.
 int64_t filled(const FlatStreaming& form, const ColumnConfig& config) {
   ir::Expr length = form.length();
@@ -93,10 +64,9 @@ KernelLaunch column_kernel(StepBuilder& builder, const ColumnForm& form, const C
   // Outputs and reads are members; what follows are arguments of the main loop alone.
   const std::string values = kernel.member_values();
   const std::string vector = functor.vector_condition();
-  std::string body =
-      fmt::format("using Tile = ColumnTile<{}, {}, {}, {}, {}, ColumnPart::{}, {}>;\n",
-                  config.across, config.along, config.chunks, config.whole,
-                  filled(form.rows, config), part_name(config.part), config.cluster);
+  std::string body = fmt::format("using Tile = ColumnTile<{}, {}, {}, {}, {}, RowPart::{}, {}>;\n",
+                                 config.across, config.along, config.chunks, config.whole,
+                                 filled(form.rows, config), part_name(config.part), config.cluster);
   std::string slots = "nullptr", stored = "nullptr", counter = "nullptr";
   if (slots_of(config) > 0) {
     slots = "slots";
@@ -124,8 +94,9 @@ KernelLaunch column_kernel(StepBuilder& builder, const ColumnForm& form, const C
   } else {
     body += fmt::format("if ({}) {{\n{}}} else {{\n{}}}\n", vector, call("true"), call("false"));
   }
-  KernelLaunch launch = kernel.launch(family_name(config), form.rows.comment,
-                                      {"device/columns.cuh"}, before, body, config.threads());
+  KernelLaunch launch =
+      kernel.launch(part_family("column", config.part, config.cluster, config.whole),
+                    form.rows.comment, {"device/columns.cuh"}, before, body, config.threads());
   launch.config = config.parameters();
   launch.static_shared = column_static_bytes(config, state_bytes(form.rows));
   launch.cluster = config.cluster;

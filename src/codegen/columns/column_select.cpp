@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "codegen/core/size_classes.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -33,24 +34,24 @@ class Choice {
     // Sizes known at run time only: rows that a tile holds, rows cut for want of others, the rest.
     const ColumnConfig whole = resident(), walk = streaming(), cut = segmented();
     ir::Expr length = form_.rows.length();
-    ir::Expr held = less_equal(length, pool_.integer(whole.tile()));
+    ir::Expr held = less_equal(pool_, length, pool_.integer(whole.tile()));
     add_config(whole, held);
     ir::Expr few = few_and_long(cut);
-    add_config(cut, both(negated(held), few));
-    add_config(walk, both(negated(held), negated(few)));
+    add_config(cut, both(pool_, negated(pool_, held), few));
+    add_config(walk, both(pool_, negated(pool_, held), negated(pool_, few)));
   }
 
   void add(const KernelConfig& choice) {
     const ColumnConfig config = config_of(choice);
     ir::Expr length = form_.rows.length(), fits = pool_.boolean(true);
-    if (config.whole) fits = less_equal(length, pool_.integer(config.capacity()));
+    if (config.whole) fits = less_equal(pool_, length, pool_.integer(config.capacity()));
     if (config.segments > 1) {
-      fits = less_equal(column_groups(pool_, form_, config), pool_.integer(kLaunchCounters));
-      fits = both(fits, less_equal(pool_.integer(1), length));
+      fits = less_equal(pool_, column_groups(pool_, form_, config), pool_.integer(kLaunchCounters));
+      fits = both(pool_, fits, less_equal(pool_, pool_.integer(1), length));
     }
     add_config(config, fits);
     if (fits->is_constant(1)) return;
-    allowed_ = negated(fits);
+    allowed_ = negated(pool_, fits);
     add();
   }
 
@@ -101,27 +102,17 @@ class Choice {
     return sizes.of(few_and_long(segmented())) == 1 ? segmented() : streaming();
   }
 
-  ir::Expr less_equal(ir::Expr a, ir::Expr b) { return pool_.make(ir::ExprOp::LessEqual, {a, b}); }
-  ir::Expr negated(ir::Expr condition) {
-    if (condition->is_constant()) return pool_.boolean(condition->integer == 0);
-    return pool_.make(ir::ExprOp::Not, {condition});
-  }
-  ir::Expr both(ir::Expr a, ir::Expr b) {
-    if (a->is_constant()) return a->is_constant(1) ? b : a;
-    if (b->is_constant()) return b->is_constant(1) ? a : b;
-    return pool_.make(ir::ExprOp::And, {a, b});
-  }
-
   // Fewer tiles of rows than multiprocessors, and several tiles of elements for a segment.
   ir::Expr few_and_long(const ColumnConfig& config) {
     constexpr int kTiles = 4;
     ir::Expr most = pool_.integer(std::min(builder_.target.multiprocessors, kLaunchCounters));
-    return both(less_equal(column_groups(pool_, form_, config), most),
-                less_equal(pool_.integer(int64_t{kTiles} * config.tile()), form_.rows.length()));
+    return both(
+        pool_, less_equal(pool_, column_groups(pool_, form_, config), most),
+        less_equal(pool_, pool_.integer(int64_t{kTiles} * config.tile()), form_.rows.length()));
   }
 
   void add_config(ColumnConfig config, ir::Expr condition) {
-    condition = both(allowed_, condition);
+    condition = both(pool_, allowed_, condition);
     if (condition->is_constant(0)) return;
     if (config.segments == 1) return add_call(config, condition, -1);
     config.part = Part::Segment;

@@ -105,20 +105,17 @@ class ConvolutionText {
     merge_rows();
     ir::Expr sum = step_.sum();
     if (step_.output[1]->op != ir::ExprOp::Axis) return finish_positions();
-    GroupText group(emitter_, stores_, step_.output[1], kTogether);
-    group.bind(sum, "sums");
+    GroupText group(emitter_, {step_.output[1]});
+    group.bind(sum, "sums[v]");
     emitter_.open();
-    emitter_.line(fmt::format(
-        "const long long first = filter, valid = {} - {};", kernel_.size(form_.filters),
-        form_.groups == 1 ? "filter" : fmt::format("filter % {}", kernel_.size(form_.filters))));
     bind_coordinates(emitter_, rows_, "position");
-    group.add();
+    group.compute(stores_);
     const std::string body = emitter_.close();
-    emitter_.line(fmt::format("const bool vector = {};", group.condition()));
     emitter_.line(
-        fmt::format("convolution.finish([&](long long position, long long filter, float "
-                    "(&sums)[{}]) {{\n{}}});",
-                    kTogether, body));
+        fmt::format("convolution.finish({0}, [&](long long position, const Group<{1}>& group, "
+                    "float (&sums)[{1}]) "
+                    "{{\n{2}}});",
+                    group.condition(kTogether), kTogether, body));
   }
 
   // Threads have adjacent positions of a filter.

@@ -91,18 +91,17 @@ class DepthwiseText {
     emitter_.set_fast_math(size_of(builder_.dtype_of(step_.value)) == 2);
     const std::vector<Store> stores = {{step_.value, builder_.flat.flat(step_.element(step_.sum())),
                                         builder_.offset_of(step_.value, step_.output)}};
-    GroupText group(emitter_, stores, step_.output[1], config_.width);
-    group.bind(step_.sum(), "sums");
+    GroupText group(emitter_, {step_.output[1]});
+    group.bind(step_.sum(), "sums[v]");
     emitter_.open();
-    emitter_.line(fmt::format("const long long first = channel, valid = {};", config_.width));
     bind_place();
-    group.add();
+    group.compute(stores);
     const std::string body = emitter_.close();
-    emitter_.line(fmt::format("const bool vector = {};", group.condition()));
-    emitter_.line(fmt::format(
-        "convolution.run([&](long long image, long long channel, long long y, long long x, float "
-        "(&sums)[{}]) {{\n{}}});",
-        config_.width, body));
+    emitter_.line(
+        fmt::format("convolution.run({0}, [&](long long image, const Group<{1}>& group, long long "
+                    "y, long long x, "
+                    "float (&sums)[{1}]) {{\n{2}}});",
+                    group.condition(config_.width), config_.width, body));
     return emitter_.close();
   }
 

@@ -11,6 +11,22 @@
 
 namespace redfuser::codegen {
 
+// Bools over sizes, by which kernels are chosen; those of constants are constants.
+inline ir::Expr less_equal(ir::ExprPool& pool, ir::Expr a, ir::Expr b) {
+  return pool.make(ir::ExprOp::LessEqual, {a, b});
+}
+inline ir::Expr negated(ir::ExprPool& pool, ir::Expr condition) {
+  if (condition->is_constant()) return pool.boolean(condition->integer == 0);
+  return pool.make(ir::ExprOp::Not, {condition});
+}
+// Null stands for true.
+inline ir::Expr both(ir::ExprPool& pool, ir::Expr a, ir::Expr b) {
+  if (a == nullptr || b == nullptr) return a == nullptr ? b : a;
+  if (a->is_constant()) return a->is_constant(1) ? b : a;
+  if (b->is_constant()) return b->is_constant(1) ? a : b;
+  return pool.make(ir::ExprOp::And, {a, b});
+}
+
 // Calls add(config, when) for classes of `size`, where `when` is a bool over sizes that holds for
 // one class alone; neighbours with one configuration are one class. `limits` are the greatest sizes
 // of the classes, ascending; above the last one sizes count as `many`. best(size) is the

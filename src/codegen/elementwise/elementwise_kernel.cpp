@@ -5,21 +5,8 @@
 #include <algorithm>
 
 #include "codegen/elementwise/map_body.h"
-#include "ir/polynomial.h"
 
 namespace redfuser::codegen {
-
-std::vector<ir::Expr> offset_units(ir::ExprPool& pool, ir::Expr offset) {
-  std::vector<ir::Expr> units;
-  for (auto& [monomial, coefficient] : to_polynomial(offset)) {
-    ir::Expr unit = pool.integer(coefficient);
-    for (ir::Expr atom : monomial) {
-      if (is_size(atom)) unit = pool.mul(unit, atom);
-    }
-    if (std::find(units.begin(), units.end(), unit) == units.end()) units.push_back(unit);
-  }
-  return units;
-}
 
 void bind_coordinates(Emitter& emitter, const std::vector<ir::Expr>& axes,
                       const std::string& index) {

@@ -13,9 +13,6 @@ namespace redfuser::codegen {
 void add_map(StepBuilder& builder, const std::string& name, std::vector<ir::Expr> axes,
              std::vector<Store> stores, const std::string& comment, ir::Expr when = nullptr);
 
-// Size products that must be multiples of `unit` for the offset to be one, whatever its axes.
-std::vector<ir::Expr> offset_units(ir::ExprPool& pool, ir::Expr offset);
-
 // Declares the coordinates of `axes` from the linear `index` (row-major).
 void bind_coordinates(Emitter& emitter, const std::vector<ir::Expr>& axes,
                       const std::string& index);

@@ -3,119 +3,116 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
-
-#include "ir/polynomial.h"
 
 namespace redfuser::codegen {
+namespace {
 
-ir::Expr GroupText::first_of(ir::Expr offset) {
-  auto affine = affine_in(pool_, offset, inner_);
-  if (!affine || !affine->stride->is_constant(1)) return nullptr;
-  return affine->base;
-}
-
-void GroupText::note_aligned(const std::string& buffer) {
-  if (std::find(aligned_.begin(), aligned_.end(), buffer) == aligned_.end()) {
-    aligned_.push_back(buffer);
-  }
-}
-
-void GroupText::require(const std::string& buffer, ir::Expr base) {
-  note_aligned(buffer);
-  for (ir::Expr unit : offset_units(pool_, base)) units_.push_back(unit);
-}
-
-void GroupText::load_groups() {
-  std::set<ir::Expr> seen;
-  for (const Store& store : stores_) {
-    visit(store.body, [&](ir::Expr e) {
-      if (e->op != ir::ExprOp::Read || e->integer < 0 || !seen.insert(e).second) return;
-      ir::Expr base = first_of(e->args[0]);
-      if (!base || base->depends_on(inner_)) return;
-      const std::string buffer = kernel_.buffer(e->integer), name = emitter_.fresh("g");
-      require(buffer, base);
-      const std::string start = emitter_.emit(base);
-      emitter_.line(
-          fmt::format("{0} {1}[{2}];\nload_group<{2}>({1}, {3}, {4} + first, valid, "
-                      "vector);",
-                      value_type(e->dtype), name, width_, buffer, start));
-      loaded_.emplace_back(e, name);
-    });
-  }
-}
-
-// Null for other bodies, and for a condition that is loaded: the loads of both sides would wait for
-// it.
-ir::Expr GroupText::common_condition() const {
+// The condition of a choice that all bodies are, the same for all points of a group. Null for other
+// bodies, and for a condition that is loaded: the loads of both sides would wait for it.
+ir::Expr common_condition(const std::vector<Store>& stores, const std::vector<ir::Expr>& axes) {
   ir::Expr condition = nullptr;
-  for (const Store& store : stores_) {
+  for (const Store& store : stores) {
     if (store.body->op != ir::ExprOp::Select) return nullptr;
     if (condition && store.body->args[0] != condition) return nullptr;
     condition = store.body->args[0];
   }
-  bool loaded = condition == nullptr || condition->depends_on(inner_);
-  if (!loaded) visit(condition, [&](ir::Expr e) { loaded |= e->op == ir::ExprOp::Read; });
-  return loaded ? nullptr : condition;
+  if (!condition) return nullptr;
+  bool varies = std::any_of(axes.begin(), axes.end(),
+                            [&](ir::Expr axis) { return condition->depends_on(axis); });
+  visit(condition, [&](ir::Expr e) { varies |= e->op == ir::ExprOp::Read; });
+  return varies ? nullptr : condition;
 }
 
-std::string GroupText::side(size_t number) {
-  std::vector<Store> stores = stores_;
-  for (Store& store : stores) store.body = store.body->args[number];
-  GroupText text(emitter_, stores, inner_, width_);
-  text.loaded_ = loaded_;
+}  // namespace
+
+ir::Expr GroupText::first_of(ir::Expr offset) const {
+  if (axes_.size() != 1 || axes_[0]->op != ir::ExprOp::Axis) return nullptr;
+  return adjacent_from(emitter_.pool(), offset, axes_[0]);
+}
+
+std::string GroupText::condition(int width) const {
+  ir::ExprPool& pool = emitter_.pool();
+  return accesses_.condition(product_of(pool, extents_of(pool, axes_)), width);
+}
+
+void GroupText::load(ir::Expr root, const std::function<bool(ir::Expr)>& wanted,
+                     std::string* declared) {
+  visit(root, [&](ir::Expr e) {
+    if (e->op != ir::ExprOp::Read || e->integer < 0 || (wanted && !wanted(e))) return;
+    const auto is_own = [&](const auto& leaf) { return leaf.first == e; };
+    if (std::any_of(leaves_.begin(), leaves_.end(), is_own)) return;
+    ir::Expr base = first_of(e->args[0]);
+    if (!base) return;
+    const std::string buffer = emitter_.kernel().buffer(e->integer), name = emitter_.fresh("g");
+    accesses_.add(buffer, base);
+    if (declared) {
+      *declared += fmt::format("Values<{}, Tile::kWidth> {};\n", value_type(e->dtype), name);
+    }
+    const std::string start = emitter_.emit_whole(base, DType::Int64);
+    emitter_.line(fmt::format("{}{} = group.load({}, {});", declared ? "" : "const auto ", name,
+                              buffer, start));
+    bind(e, name + "[v]");
+  });
+}
+
+void GroupText::each(const std::function<void()>& element) {
   emitter_.open();
-  text.add();
-  for (const std::string& buffer : text.aligned_) note_aligned(buffer);
-  units_.insert(units_.end(), text.units_.begin(), text.units_.end());
-  return emitter_.close();
+  bind_coordinates(emitter_, axes_, "at");
+  for (const auto& [leaf, text] : leaves_) emitter_.bind(leaf, text);
+  element();
+  const std::string text = emitter_.close();
+  emitter_.line(fmt::format("group.each([&](int v, long long at) {{\n{}}});", text));
 }
 
-void GroupText::add() {
-  if (ir::Expr condition = common_condition()) {
+void GroupText::write(const std::vector<Store>& stores, const std::function<void()>& bind) {
+  KernelText& kernel = emitter_.kernel();
+  std::vector<std::string> results, starts;
+  for (const Store& store : stores) {
+    ir::Expr base = first_of(store.offset);
+    if (base) accesses_.add(kernel.buffer(store.value, true), base);
+    starts.push_back(base ? emitter_.emit_whole(base, DType::Int64) : "");
+    results.push_back(emitter_.fresh("y"));
+    if (!base) continue;
+    emitter_.line(fmt::format("auto {} = group.values({});", results.back(),
+                              kernel.buffer(store.value, true)));
+  }
+  each([&] {
+    if (bind) bind();
+    for (size_t i = 0; i < stores.size(); ++i) {
+      const Store& store = stores[i];
+      const std::string value = emitter_.emit_whole(store.body, kernel.dtype_of(store.value));
+      emitter_.line(starts[i].empty()
+                        ? fmt::format("if (v < group.valid) store({}, {}, {});",
+                                      kernel.buffer(store.value, true),
+                                      emitter_.emit_whole(store.offset, DType::Int64), value)
+                        : fmt::format("{}[v] = {};", results[i], value));
+    }
+  });
+  for (size_t i = 0; i < stores.size(); ++i) {
+    if (starts[i].empty()) continue;
+    emitter_.line(fmt::format("group.store({}, {}, {});", kernel.buffer(stores[i].value, true),
+                              starts[i], results[i]));
+  }
+}
+
+void GroupText::compute(const std::vector<Store>& stores) {
+  if (ir::Expr condition = common_condition(stores, axes_)) {
     const std::string chosen = emitter_.emit(condition);
-    const std::string first = side(1), second = side(2);
+    const std::string first = side(stores, 1), second = side(stores, 2);
     emitter_.line(fmt::format("if ({}) {{\n{}}} else {{\n{}}}", chosen, first, second));
     return;
   }
-  load_groups();
-  std::vector<std::string> results, buffers, starts;
-  for (const Store& store : stores_) {
-    const DType dtype = kernel_.dtype_of(store.value);
-    buffers.push_back(kernel_.buffer(store.value, true));
-    ir::Expr base = first_of(store.offset);
-    if (base) require(buffers.back(), base);
-    starts.push_back(base ? emitter_.emit(base) : "");
-    results.push_back(emitter_.fresh("y"));
-    emitter_.line(fmt::format("{} {}[{}];", value_type(dtype), results.back(), width_));
-  }
-  emitter_.open();
-  emitter_.line(fmt::format("const long long at = min_of(first + v, {} - 1);",
-                            kernel_.size(inner_->extent())));
-  emitter_.bind(inner_, "at");
-  for (auto& [read, name] : loaded_) emitter_.bind(read, name + "[v]");
-  for (size_t i = 0; i < stores_.size(); ++i) {
-    const Store& store = stores_[i];
-    const std::string value = emitter_.emit_as(store.body, kernel_.dtype_of(store.value));
-    emitter_.line(fmt::format("{}[v] = {};", results[i], value));
-    if (starts[i].empty()) {
-      emitter_.line(fmt::format("if (v < valid) store({}, {}, {}[v]);", buffers[i],
-                                emitter_.emit(store.offset), results[i]));
-    }
-  }
-  const std::string elements = emitter_.close();
-  emitter_.line(
-      fmt::format("#pragma unroll\nfor (int v = 0; v < {}; ++v) {{\n{}}}", width_, elements));
-  for (size_t i = 0; i < stores_.size(); ++i) {
-    if (starts[i].empty()) continue;
-    emitter_.line(fmt::format("store_group<{}>({}, {} + first, {}, valid, vector);", width_,
-                              buffers[i], starts[i], results[i]));
-  }
+  for (const Store& store : stores) load(store.body);
+  write(stores);
 }
 
-std::string GroupText::condition() {
-  units_.push_back(inner_->extent());
-  return all_aligned(kernel_.multiples(units_, width_), aligned_);
+std::string GroupText::side(std::vector<Store> stores, size_t number) {
+  for (Store& store : stores) store.body = store.body->args[number];
+  const size_t known = leaves_.size();
+  emitter_.open();
+  compute(stores);
+  leaves_.resize(known);
+  return emitter_.close();
 }
 
 }  // namespace redfuser::codegen

@@ -1,55 +1,52 @@
-// The text that computes a group of adjacent points of an axis: vector loads, elements, vector
-// stores.
+// The text that computes a Group of src/device/maps/group.cuh: loads of adjacent elements, the
+// points, stores.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "codegen/elementwise/aligned_accesses.h"
 #include "codegen/elementwise/elementwise_kernel.h"
 
 namespace redfuser::codegen {
 
-// The text has in scope `first`, the group's first point, `valid`, the number of points from there
-// to the end of the axis, and `vector`, whether groups are aligned: condition().
+// The text has the Group in scope, as `group`.
 class GroupText {
  public:
-  // Groups of `width` points of the axis `inner`. All must outlive this.
-  GroupText(Emitter& emitter, const std::vector<Store>& stores, ir::Expr inner, int width)
-      : pool_(emitter.pool()),
-        kernel_(emitter.kernel()),
-        emitter_(emitter),
-        stores_(stores),
-        inner_(inner),
-        width_(width) {}
+  // Groups of points of `axes` in row-major order; the emitter must outlive this. Elements are
+  // adjacent along a single axis only.
+  GroupText(Emitter& emitter, std::vector<ir::Expr> axes)
+      : emitter_(emitter), accesses_(emitter.kernel()), axes_(std::move(axes)) {}
 
-  // Element v of the group has `leaf` in array[v].
-  void bind(ir::Expr leaf, const std::string& array) { loaded_.emplace_back(leaf, array); }
-  // Adds the text to the emitter's scope.
-  void add();
-  // Once the text is there.
-  std::string condition();
+  // The point v has `leaf` as this text.
+  void bind(ir::Expr leaf, const std::string& text) { leaves_.emplace_back(leaf, text); }
+  // Loads what `root` reads of adjacent elements, where `wanted`. Declares the values in place, or
+  // those of Tile::kWidth points in `declared`.
+  void load(ir::Expr root, const std::function<bool(ir::Expr)>& wanted = {},
+            std::string* declared = nullptr);
+  // A loop over the points, whose statements for the point v, at `at`, element() adds.
+  void each(const std::function<void()>& element);
+  // Computes the stores and stores them; `bind` names what they use in the scope of a point.
+  void write(const std::vector<Store>& stores, const std::function<void()>& bind = {});
+  // The same with their loads.
+  void compute(const std::vector<Store>& stores);
+
+  // The offset of point 0, if elements of points are adjacent; else null.
+  ir::Expr first_of(ir::Expr offset) const;
+  // The loads and stores so far, and whether they are aligned for groups of `width` points.
+  const AlignedAccesses& accesses() const { return accesses_; }
+  std::string condition(int width) const;
 
  private:
-  // The offset of point 0, if points are consecutive elements; else null.
-  ir::Expr first_of(ir::Expr offset);
-  void note_aligned(const std::string& buffer);
-  void require(const std::string& buffer, ir::Expr base);
-  // That of a choice which all bodies are, the same for all points of a group.
-  ir::Expr common_condition() const;
-  // The text where the bodies are the arguments of this number of the choices.
-  std::string side(size_t number);
-  void load_groups();
+  // Those of a choice that all stores are, on one side of it.
+  std::string side(std::vector<Store> stores, size_t number);
 
-  ir::ExprPool& pool_;
-  KernelText& kernel_;
   Emitter& emitter_;
-  const std::vector<Store>& stores_;
-  ir::Expr inner_;
-  int width_;
-  std::vector<std::pair<ir::Expr, std::string>> loaded_;
-  std::vector<std::string> aligned_;
-  std::vector<ir::Expr> units_;
+  AlignedAccesses accesses_;
+  std::vector<ir::Expr> axes_;
+  std::vector<std::pair<ir::Expr, std::string>> leaves_;
 };
 
 }  // namespace redfuser::codegen

@@ -59,17 +59,18 @@ class VectorMap {
 
   std::string text() {
     ir::Expr lines = product_of(pool_, extents_of(pool_, outer_axes()));
-    GroupText group(emitter_, shape_.stores, inner_, width_);
+    GroupText group(emitter_, {inner_});
     emitter_.open();
     bind_coordinates(emitter_, outer_axes(), "line");
-    group.add();
+    group.compute(shape_.stores);
     const std::string compute = emitter_.close();
-    emitter_.line(fmt::format("const bool vector = {};", group.condition()));
-    emitter_.line(fmt::format(
-        "map_groups<{}>({}, {{{}, {}, {}}}, [&](long long line, long long first, long long valid) "
-        "{{\n{}}});",
-        config_text(width_, 1, threads_), threads_.share, kernel_.size(pool_.mul(lines, groups())),
-        kernel_.size(groups()), kernel_.size(inner_->extent()), compute));
+    emitter_.line(
+        fmt::format("map_groups<{0}>({1}, {{{2}, {3}, {4}}}, {5}, [&](long long line, const "
+                    "Group<{6}>& group) {{\n"
+                    "{7}}});",
+                    config_text(width_, 1, threads_), threads_.share,
+                    kernel_.size(pool_.mul(lines, groups())), kernel_.size(groups()),
+                    kernel_.size(inner_->extent()), group.condition(width_), width_, compute));
     return emitter_.close();
   }
 

@@ -27,10 +27,8 @@ class TiledText {
 
   std::string text() {
     const std::string fill = fill_text();
-    GroupText group(emitter_, map_.shape.stores, along_, map_.width);
-    const std::string groups = compute_text(group, map_.width);
-    GroupText single(emitter_, map_.shape.stores, along_, 1);
-    const std::string singles = compute_text(single, 1);
+    GroupText group(emitter_, {along_});
+    const std::string compute = compute_text(group);
     emitter_.line(fmt::format("using Tile = MapTile<{}, {}, {}, {}, {}>;", map_.width, map_.columns,
                               map_.along_side, map_.across_side, kTiledThreads));
     for (size_t i = 0; i < map_.reads.size(); ++i) {
@@ -38,14 +36,16 @@ class TiledText {
                                 storage_type(map_.reads[i]->dtype), tile_name(i)));
       emitter_.line(fmt::format("const bool {} = {};", vector_name(i), whole_lines(i)));
     }
-    emitter_.line(fmt::format("const bool vector = {};", group.condition()));
-    constexpr const char* kPoint =
-        "[&](long long plane, long long first, long long across, int line, int column)";
+    const auto of = [&](int width) {
+      return fmt::format("[&](const Group<{}>& group, const TilePoint<Tile>& at) {{\n{}}}", width,
+                         compute);
+    };
     emitter_.line(fmt::format(
-        "tiled_map<Tile>({}, {}, {}, vector,\n[&](long long plane, long long begin, long long "
-        "across) {{\n{}}},\n{} {{\n{}}},\n{} {{\n{}}});",
+        "tiled_map<Tile>({}, {}, {}, {},\n[&](long long plane, long long begin, long long across) "
+        "{{\n{}}},\n{},\n{});",
         kernel_.size(product_of(pool_, extents_of(pool_, lines_))), kernel_.size(along_->extent()),
-        kernel_.size(map_.across->extent()), fill, kPoint, groups, kPoint, singles));
+        kernel_.size(map_.across->extent()), group.condition(map_.width), fill, of(map_.width),
+        of(1)));
     return emitter_.close();
   }
 
@@ -67,44 +67,35 @@ class TiledText {
     return emitter_.close();
   }
 
-  std::string compute_text(GroupText& group, int width) {
+  std::string compute_text(GroupText& group) {
     emitter_.open();
-    emitter_.line(
-        fmt::format("const long long valid = {} - first;", kernel_.size(along_->extent())));
-    bind_coordinates(emitter_, lines_, "plane");
+    bind_coordinates(emitter_, lines_, "at.plane");
     std::vector<std::string> elements;
     for (size_t i = 0; i < map_.reads.size(); ++i) {
       elements.push_back(emitter_.fresh("e"));
-      emitter_.line(fmt::format("const TileElements<Tile, {}, {}> {}({}, line, column);", width,
-                                storage_type(map_.reads[i]->dtype), elements[i], tile_name(i)));
+      emitter_.line(
+          fmt::format("const auto {} = tile_elements(group, {}, at);", elements[i], tile_name(i)));
     }
     emitter_.open();
-    emitter_.line(
-        fmt::format("const long long at_across = across + c;\nif (at_across >= {}) break;",
-                    kernel_.size(map_.across->extent())));
-    emitter_.bind(map_.across, "at_across");
+    emitter_.bind(map_.across, "across");
     for (size_t i = 0; i < map_.reads.size(); ++i) {
       const std::string name = emitter_.fresh("g");
-      emitter_.line(fmt::format("{} {}[{}];\n{}.take({}, c);", value_type(map_.reads[i]->dtype),
-                                name, width, elements[i], name));
-      group.bind(map_.reads[i], name);
+      emitter_.line(fmt::format("const auto {} = {}.column(c);", name, elements[i]));
+      group.bind(map_.reads[i], name + "[v]");
     }
-    group.add();
+    group.compute(map_.shape.stores);
     const std::string column = emitter_.close();
-    emitter_.line(
-        fmt::format("#pragma unroll\nfor (int c = 0; c < Tile::Columns; ++c) {{\n{}}}", column));
+    emitter_.line(fmt::format("at.columns([&](int c, long long across) {{\n{}}});", column));
     return emitter_.close();
   }
 
   // Of the read's lines: they start at multiples of 16 bytes, and chunks are whole.
   std::string whole_lines(size_t number) {
     ir::Expr read = map_.reads[number];
-    std::vector<ir::Expr> units = {map_.across->extent(),
-                                   affine_in(pool_, read->args[0], along_)->stride};
-    const ir::Expr base = affine_in(pool_, read->args[0], map_.across)->base;
-    for (ir::Expr unit : offset_units(pool_, base)) units.push_back(unit);
-    const auto chunk = static_cast<int64_t>(16 / size_of(read->dtype));
-    return all_aligned(kernel_.multiples(units, chunk), {kernel_.buffer(read->integer)});
+    AlignedAccesses accesses(kernel_);
+    accesses.add(kernel_.buffer(read->integer), affine_in(pool_, read->args[0], map_.across)->base);
+    accesses.require({affine_in(pool_, read->args[0], along_)->stride});
+    return accesses.condition(map_.across->extent(), static_cast<int>(16 / size_of(read->dtype)));
   }
 
   ir::ExprPool& pool_;

@@ -268,8 +268,7 @@ bool uses_state(ir::Expr e, size_t accumulator) {
   return found;
 }
 
-void write_row_outputs(Emitter& emitter, KernelText& kernel, const FlatStreaming& form,
-                       const std::string& lanes) {
+void write_row_outputs(Emitter& emitter, KernelText& kernel, const FlatStreaming& form) {
   ir::ExprPool& pool = kernel.pool();
   for (const auto& output : form.outputs) {
     if (output.maps_back) continue;
@@ -280,8 +279,8 @@ void write_row_outputs(Emitter& emitter, KernelText& kernel, const FlatStreaming
                              emitter.emit(output.offset), value));
     const std::string text = emitter.close();
     ir::Expr count = product_of(pool, extents_of(pool, output.extra));
-    emitter.line(fmt::format("for (long long extra = lane; extra < {}; extra += {}) {{\n{}}}",
-                             kernel.size(count), lanes, text));
+    emitter.line(fmt::format("each_of_lane<Lanes>(lane, {}, [&](long long extra) {{\n{}}});",
+                             kernel.size(count), text));
   }
 }
 

@@ -41,9 +41,8 @@ std::vector<ir::Expr> shared_values(const FlatStreaming& form, const std::vector
 // Whether an expression has the state of an accumulator (null: false).
 bool uses_state(ir::Expr e, size_t accumulator);
 
-// Writes the outputs with one element per row, by `lanes` threads of which this one is `lane`.
-void write_row_outputs(Emitter& emitter, KernelText& kernel, const FlatStreaming& form,
-                       const std::string& lanes);
+// Writes the outputs with one element per row, by `Lanes` threads of which this one is `lane`.
+void write_row_outputs(Emitter& emitter, KernelText& kernel, const FlatStreaming& form);
 
 // Whether every reduction keeps one number (or position) per row, and no element has a contraction.
 bool folds(const FlatStreaming& form);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "codegen/functor/invariant_parts.h"
-#include "codegen/text/loop.h"
 #include "codegen/text/operation_text.h"
 
 #include <utility>
@@ -287,18 +286,17 @@ void StateText::combine(size_t k, const std::string& part, const std::string& be
                             part));
 }
 
-void StateText::move_columns(const std::string& array, const std::string& count,
-                             const std::string& before) {
+void StateText::move_columns(const std::string& array, const std::string& before) {
   const cascade::Accumulator& a = form_.accumulators[*columns_];
   if (!a.transport) return;
   emitter_.open();
   bind_state(before);
   bind_references();
   emitter_.open();
-  bind(ir::LeafKind::State, static_cast<int64_t>(*columns_), array + "[e]", a.dtype);
-  emitter_.line(fmt::format("{}[e] = {};", array, emitter_.emit_whole(a.transport, a.dtype)));
+  bind(ir::LeafKind::State, static_cast<int64_t>(*columns_), "value", a.dtype);
+  emitter_.line(fmt::format("value = {};", emitter_.emit_whole(a.transport, a.dtype)));
   const std::string element = emitter_.close();
-  emitter_.line(loop_over("e", count, element));
+  emitter_.line(fmt::format("each_value({}, [&](float& value) {{\n{}}});", array, element));
   add_scope();
 }
 

@@ -61,9 +61,9 @@ class StateText {
   // after.a<k> = before.a<k> rescaled to the new references ⊕ part.
   void combine(size_t k, const std::string& part, const std::string& before,
                const std::string& after);
-  // Rescales the elements of an array of `count` states of the accumulator `columns`, which belong
-  // to the state `before`, to the new references.
-  void move_columns(const std::string& array, const std::string& count, const std::string& before);
+  // Rescales the elements of an array of float states of the accumulator `columns`, which belong to
+  // the state `before`, to the new references.
+  void move_columns(const std::string& array, const std::string& before);
   // The same as combine, without the old state if `empty`. Then sets the references that this
   // determines.
   void settle(size_t k, const std::string& part, const std::string& before,

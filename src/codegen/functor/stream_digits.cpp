@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "codegen/elementwise/elementwise_kernel.h"
+#include "codegen/elementwise/aligned_accesses.h"
 #include "ir/polynomial.h"
 
 namespace redfuser::codegen {

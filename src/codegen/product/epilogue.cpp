@@ -19,42 +19,27 @@ std::string ProductText::tile_text() const {
 }
 
 void ProductText::multiply() {
-  emitter_.set_fast_math(size_of(builder_.dtype_of(group_.epilogue().value)) == 2);
-  const std::string read = width_ > 1 ? read_text() : "";
-  const std::string finish = finish_text();
-  emitter_.line(
-      fmt::format("product.multiply({},\n[&](int batch, long long first, long long valid, bool "
-                  "vector) {{\n{}}},\n"
-                  "[&](int batch, const ProductLines<Tile>& lines, bool vector) {{\n{}}});",
-                  width_ > 1 ? group_.all_aligned_text(width_) : "false", read, finish));
-}
-
-// The variables are the kernel's.
-std::string ProductText::read_text() {
+  emitter_.set_fast_math(size_of(group_.dtype()) == 2);
   std::string declared;
   emitter_.open();
   bind_coordinates(emitter_, step_.batch, "batch");
-  group_.load(width_, false, &declared);
-  std::string text = emitter_.close();
+  if (width_ > 1) group_.load_columns(declared);
+  const std::string read = emitter_.close();
+  // The values are the kernel's.
   if (!declared.empty()) emitter_.line(declared.substr(0, declared.size() - 1));
-  return text;
-}
-
-std::string ProductText::finish_text() {
   emitter_.open();
   bind_coordinates(emitter_, step_.batch, "batch");
-  emitter_.open();
-  bind_coordinates(emitter_, group_.rows(), "row");
-  group_.load(width_, true);
-  if (width_ == 1) group_.load(width_, false);
-  group_.write(width_, [](size_t i) { return fmt::format("sums[{}][v]", i); });
-  const std::string group = emitter_.close();
+  const std::string group = group_.finish(false);
   emitter_.line(
-      fmt::format("lines.each_group([&](long long row, long long first, long long valid, const "
-                  "float (&sums)[{}][{}]) "
-                  "{{\n{}}});",
-                  calls_.size(), width_, group));
-  return emitter_.close();
+      fmt::format("lines.each_group([&](long long row, const Group<{0}>& group, const float "
+                  "(&sums)[{1}][{0}]) {{\n"
+                  "{2}}});",
+                  width_, calls_.size(), group));
+  const std::string finish = emitter_.close();
+  emitter_.line(
+      fmt::format("product.multiply({},\n[&](int batch, const Group<{}>& group) {{\n{}}},\n"
+                  "[&](int batch, const ProductLines<Tile>& lines) {{\n{}}});",
+                  width_ > 1 ? group_.condition(width_) : "false", width_, read, finish));
 }
 
 }  // namespace redfuser::codegen

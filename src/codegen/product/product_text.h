@@ -23,7 +23,7 @@ class ProductText {
         call_(calls[0]),
         kernel_(builder.kernel()),
         emitter_(kernel_),
-        group_(builder, kernel_, emitter_, step, epilogue) {}
+        group_(emitter_, step, epilogue) {}
 
   // nullopt if TMA cannot load the operands.
   std::optional<KernelLaunch> launch(const std::string& comment);
@@ -50,12 +50,8 @@ class ProductText {
   std::optional<TmaView> columns_view(const ProductCall& call);
   void load(const TmaView& a, const std::vector<TmaView>& b);
 
-  // A thread has groups of adjacent columns, as in an elementwise kernel.
   void multiply();
   std::string tile_text() const;
-  // Reads that depend on a tile's columns alone.
-  std::string read_text();
-  std::string finish_text();
 
   StepBuilder& builder_;
   ir::ExprPool& pool_;

@@ -123,32 +123,19 @@ class ThinText {
     const std::string vector = all_aligned(all_of(conditions), buffers);
     const std::string_view type = storage_type(form_.dtype);
     emitter_.line(fmt::format(
-        "using Tile = ThinTile<{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}{14}>;\n"
+        "using Tile = ThinTile<{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}{8}>;\n"
         "__shared__ ThinSlots<Tile> slots;\n"
         "const long long batch = blockIdx.y;\n"
-        "const int first = static_cast<int>(blockIdx.x / Tile::Blocks) * Tile::Wide;\n"
-        "const int part = static_cast<int>(blockIdx.x % Tile::Blocks * Tile::Warps + "
-        "(threadIdx.x >> 5));\n"
-        "const {15}<{0}> wide[] = {{{8}}};\n"
-        "{9}"
-        "ThinProduct<Tile{10}> product(slots, wide, thin, first, {11}, {12}, {13});",
+        "const {9}<{0}> wide[] = {{{10}}};\n"
+        "{11}"
+        "ThinProduct<Tile{12}> product(slots, wide, thin, {13}, {14}, {15});\n"
+        "product.multiply({16}{17});",
         type, along, thin_along, config_.lines, config_.wide, config_.warps, config_.blocks,
-        form_.wide.size(), fmt::join(matrices, ", "), thin_matrix(type),
+        form_.wide.size(), code_text(), form_.coded.empty() ? "ThinMatrix" : "ThinCodedMatrix",
+        fmt::join(matrices, ", "), thin_matrix(type),
         lines_ ? fmt::format(", ThinShared<{}>", type) : "", as_int(kernel_.size(form_.extent)),
-        as_int(kernel_.size(form_.lines)), as_int(kernel_.size(form_.depth)), code_text(),
-        form_.coded.empty() ? "ThinMatrix" : "ThinCodedMatrix"));
-    const auto add = [&](bool aligned) {
-      const std::string ready = lines_ ? fmt::format(", [&] {{\nconstexpr bool kVector = {};\n{}}}",
-                                                     aligned, lines_->make)
-                                       : "";
-      return fmt::format("product.add<{}>(part, Tile::Blocks * Tile::Warps{});", aligned, ready);
-    };
-    if (vector == "true" || vector == "false") {
-      emitter_.line(add(vector == "true"));
-    } else {
-      emitter_.line(
-          fmt::format("if ({}) {{\n{}\n}} else {{\n{}\n}}", vector, add(true), add(false)));
-    }
+        as_int(kernel_.size(form_.lines)), as_int(kernel_.size(form_.depth)), vector,
+        lines_ ? ", " + lines_->make : ""));
   }
 
   void add_finish() {

@@ -15,8 +15,8 @@ struct ThinLines {
   std::string_view header;  // of src/device, instead of thin_product.cuh, which it includes
   std::string before;       // text at namespace scope
   std::string lines;        // statements that declare `lines`, a pointer to the first one
-  // Statements by which all threads make them, after their first other loads; and a bool as text:
-  // they may be made by aligned 16-byte vectors, as they are where the constant `kVector` says so.
+  // What makes them, the lines of ThinProduct::multiply; and a bool as text: they may be made by
+  // aligned 16-byte vectors.
   std::string make, vector;
   ir::Expr pitch;                     // elements from a line to the next, a multiple of 16 bytes
   int shared = 0, static_shared = 0;  // bytes, besides those of the product

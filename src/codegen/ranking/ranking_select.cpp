@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "codegen/core/size_classes.h"
 #include "codegen/ranking/ranking_kernel.h"
 
 namespace redfuser::codegen {
@@ -93,14 +94,7 @@ class Selection {
   }
 
   ir::Expr at_most(ir::Expr size, int64_t most) {
-    return pool_.make(ir::ExprOp::LessEqual, {size, pool_.integer(most)});
-  }
-  ir::Expr both(ir::Expr a, ir::Expr b) {
-    if (a == nullptr || a->is_constant(1)) return b;
-    if (b == nullptr || b->is_constant(1)) return a;
-    if (a->is_constant()) return a;
-    if (b->is_constant()) return b;
-    return pool_.make(ir::ExprOp::And, {a, b});
+    return less_equal(pool_, size, pool_.integer(most));
   }
 
   // Best first, those that serve rows of up to `longest` elements.
@@ -151,13 +145,13 @@ class Selection {
     }
     ir::Expr is_few = at_most(rows_, few() - 1);
     const auto cut = best(1, nominal, longest, true);
-    if (cut) add_call(*cut, both(condition, is_few), longest);
+    if (cut) add_call(*cut, both(pool_, condition, is_few), longest);
     ir::Expr many = cut ? pool_.make(ir::ExprOp::Not, {is_few}) : nullptr;
-    add_call(*best(kManyRows, nominal, longest, false), both(condition, many), longest);
+    add_call(*best(kManyRows, nominal, longest, false), both(pool_, condition, many), longest);
   }
 
   void add_call(const RankingConfig& config, ir::Expr condition, int64_t longest) {
-    condition = both(allowed_, condition);
+    condition = both(pool_, allowed_, condition);
     if (condition && condition->is_constant(0)) return;
     ir::Expr segment = nullptr;
     if (config.part == Part::Segments) {

@@ -36,7 +36,7 @@ std::string PassFunctor::fetch(const std::string& tag, const std::vector<ir::Exp
   for (ir::Expr read : group_reads(roots, keeping)) {
     const std::string buffer = kernel_.buffer(read->integer);
     ir::Expr base = consecutive(read->args[0]);
-    require(buffer, base);
+    accesses_.add(buffer, base);
     text += fmt::format("load_group<kWidth>(group.g{}, {}, row.b{} + first, valid, vector);\n",
                         group_number(read), buffer, base_number(base));
   }
@@ -178,7 +178,7 @@ std::string PassFunctor::write_rows_function() {
   Emitter e = emitter();
   bind_row(e);
   bind_tail(e);
-  write_row_outputs(e, kernel_, form_, "Lanes");
+  write_row_outputs(e, kernel_, form_);
   return fmt::format(
       "template <int Lanes>\n{}void write_rows(const Results& s, const Row& row, const Tail& tail, "
       "int lane) const {{\n{}}}\n",
@@ -205,7 +205,7 @@ std::string PassFunctor::map_functions() {
       continue;
     }
     e.line(fmt::format("y.y{}[v] = {};", i, value));
-    require(buffer, base);
+    accesses_.add(buffer, base);
     put += fmt::format("store_group<kWidth>({}, row.b{} + first, y.y{}, valid, vector);\n", buffer,
                        base_number(base), i);
   }

@@ -5,10 +5,8 @@
 #include <set>
 
 #include "base/error.h"
-#include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/functor/state_functor.h"
 #include "codegen/text/operation_text.h"
-#include "ir/polynomial.h"
 
 namespace redfuser::codegen {
 
@@ -18,7 +16,9 @@ PassFunctor::PassFunctor(KernelText& kernel, const FlatStreaming& form,
       kernel_(kernel),
       form_(form),
       config_(config),
-      passes_(phases_of(form)) {
+
+      passes_(phases_of(form)),
+      accesses_(kernel) {
   if (config.chunks > 0) kept_ = shared_values(form, passes_);
   std::vector<ir::Expr> lifts, bodies;
   for (size_t k = 0; k < form.accumulators.size(); ++k) {
@@ -92,22 +92,15 @@ std::vector<ir::Expr> PassFunctor::inner_axes() const {
 
 // The offset of the row's first element if elements are adjacent, else null.
 ir::Expr PassFunctor::consecutive(ir::Expr offset) const {
-  const auto affine = affine_in(pool_, offset, form_.cascade.stream);
-  if (!affine || !affine->stride->is_constant(1)) return nullptr;
+  ir::Expr base = adjacent_from(pool_, offset, form_.cascade.stream);
+  if (!base) return nullptr;
   bool of_row = true;
-  visit(affine->base, [&](ir::Expr e) {
+  visit(base, [&](ir::Expr e) {
     if (e->op != ir::ExprOp::Axis) return;
     const auto& rows = form_.cascade.rows;
     of_row &= std::find(rows.begin(), rows.end(), e) != rows.end();
   });
-  return of_row ? affine->base : nullptr;
-}
-
-void PassFunctor::require(const std::string& buffer, ir::Expr base) {
-  if (std::find(aligned_.begin(), aligned_.end(), buffer) == aligned_.end()) {
-    aligned_.push_back(buffer);
-  }
-  for (ir::Expr unit : offset_units(pool_, base)) units_.push_back(unit);
+  return of_row ? base : nullptr;
 }
 
 size_t PassFunctor::base_number(ir::Expr base) {
@@ -143,9 +136,8 @@ size_t PassFunctor::group_number(ir::Expr read) {
 }
 
 std::string PassFunctor::vector_condition() {
-  if (aligned_.empty() || config_.width == 1) return "false";
-  units_.push_back(form_.length());
-  return all_aligned(kernel_.multiples(units_, config_.width), aligned_);
+  if (accesses_.empty() || config_.width == 1) return "false";
+  return accesses_.condition(form_.length(), config_.width);
 }
 
 int PassFunctor::slots() const {

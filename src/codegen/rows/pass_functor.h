@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/elementwise/aligned_accesses.h"
 #include "codegen/functor/invariant_parts.h"
 #include "codegen/functor/state_text.h"
 #include "codegen/rows/multi_pass.h"
@@ -33,7 +34,6 @@ class PassFunctor {
   Outputs outputs(bool mapped) const;
   std::vector<ir::Expr> inner_axes() const;
   ir::Expr consecutive(ir::Expr offset) const;
-  void require(const std::string& buffer, ir::Expr base);
   size_t base_number(ir::Expr base);
   std::vector<ir::Expr> group_reads(const std::vector<ir::Expr>& roots, bool keeping) const;
   size_t group_number(ir::Expr read);
@@ -73,8 +73,7 @@ class PassFunctor {
   std::vector<std::vector<InvariantPart>> pass_parts_;  // from references
   std::vector<ir::Expr> bases_;  // offsets of first elements, each a member of Row
   std::vector<ir::Expr> reads_;  // of groups, each a member of Group
-  std::vector<std::string> aligned_;
-  std::vector<ir::Expr> units_;
+  AlignedAccesses accesses_;
 };
 
 }  // namespace redfuser::codegen

@@ -203,7 +203,7 @@ std::string RowFunctor::write_rows_function() {
   }
   bind_rows(e);
   bind_tail(e);
-  write_row_outputs(e, kernel_, whole_, "Lanes");
+  write_row_outputs(e, kernel_, whole_);
   return fmt::format(
       "template <int Lanes>\n{}void write_rows(const Row& row, const Tail& tail, int lane) const "
       "{{\n{}}}\n",

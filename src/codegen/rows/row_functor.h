@@ -39,7 +39,6 @@ class RowFunctor {
   void bind_group(Emitter& emitter) const;
   void bind_element(Emitter& emitter, const std::vector<ir::Expr>& roots) const;
   void bind_reads(Emitter& emitter, bool output) const;
-  std::string per_element(const std::string& body) const;
   std::string stored(int64_t value, const std::string& text) const;
   std::string slot(const RowReads::Item& item) const;
 

@@ -6,23 +6,17 @@ namespace redfuser::codegen {
 
 using Source = RowReads::Source;
 
-std::string RowFunctor::per_element(const std::string& body) const {
-  return fmt::format(
-      "#pragma unroll\nfor (int v = 0; v < kWidth; ++v) {{\nif (Vector || (first + v >= 0 && first "
-      "+ v < row.extent)) {{\n{}}}\n}}",
-      body);
-}
-
 // Elements with offsets of their own, one by one.
 std::string RowFunctor::elements_text(Emitter& e, const RowReads::Item& item,
                                       const std::string& target) const {
   e.open();
-  ir::Expr read = item.members[0].first;
-  bind_element(e, {read->args[0]});
-  e.line(fmt::format("place({}, v, {}[{}]);", target, kernel_.buffer(item.value),
-                     e.emit(read->args[0])));
-  return fmt::format("#pragma unroll\nfor (int w = 0; w < {}; ++w) {}[w] = 0;\n{}",
-                     reads_.words(item), target, per_element(e.close()));
+  ir::Expr offset = item.members[0].first->args[0];
+  bind_element(e, {offset});
+  e.line(fmt::format("return {}[{}];", kernel_.buffer(item.value), e.emit(offset)));
+  return fmt::format(
+      "gather_words<kWidth>({},\n[&](int v) {{ return Vector || (first + v >= 0 && first + v < "
+      "row.extent); }},\n[&](int v) {{\n{}}});\n",
+      target, e.close());
 }
 
 std::string RowFunctor::load_text(Emitter& emitter, const RowReads::Item& item, size_t number,

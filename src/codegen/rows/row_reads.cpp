@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "codegen/elementwise/elementwise_kernel.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -22,6 +21,7 @@ RowReads::RowReads(KernelText& kernel, const FlatStreaming& form, const SinglePa
       kernel_(kernel),
       form_(form),
       config_(config),
+      accesses_(kernel),
       group_axis_(kernel.pool().axis("g", form.length())) {
   find_alignment();
   if (config.part != SinglePassConfig::Part::Finish) {
@@ -157,22 +157,10 @@ bool RowReads::may_be_aligned(ir::Expr base) {
   return kernel_.multiples(offset_units(pool_, base), config_.width) != "false";
 }
 
-void RowReads::require_buffer(int64_t value, bool written) {
-  const std::string buffer = kernel_.buffer(value, written);
-  if (std::find(aligned_.begin(), aligned_.end(), buffer) == aligned_.end()) {
-    aligned_.push_back(buffer);
-  }
-}
-
-void RowReads::require(int64_t value, ir::Expr base, bool written) {
-  require_buffer(value, written);
-  for (ir::Expr unit : offset_units(pool_, base)) units_.push_back(unit);
-}
-
 void RowReads::require_group(int64_t value, ir::Expr offset, bool written) {
   const auto group = grouped(offset);
-  if (group->stride == 1) require_buffer(value, written);
-  units_.insert(units_.end(), group->units.begin(), group->units.end());
+  if (group->stride == 1) accesses_.add(kernel_.buffer(value, written));
+  accesses_.require(group->units);
 }
 
 std::string_view RowReads::storage(const Item& item) const {
@@ -250,7 +238,7 @@ RowReads::OutputPlace RowReads::output_place(const FlatStreaming::Output& output
     const bool usable =
         affine->stride->is_constant(1) && (!any_aligned_ || may_be_aligned(affine->base));
     if (!usable) return {};
-    require(output.value, affine->base, true);
+    accesses_.add(kernel_.buffer(output.value, true), affine->base);
     return {affine->base, nullptr};
   }
   const auto group = grouped(output.offset);
@@ -261,11 +249,10 @@ RowReads::OutputPlace RowReads::output_place(const FlatStreaming::Output& output
 
 std::string RowReads::vector_condition() {
   for (const Item& item : items_) {
-    if (item.base) require(item.value, item.base, false);
+    if (item.base) accesses_.add(kernel_.buffer(item.value), item.base);
     if (item.group) require_group(item.value, item.members[0].first->args[0], false);
   }
-  units_.push_back(form_.length());
-  return all_aligned(kernel_.multiples(units_, config_.width), aligned_);
+  return accesses_.condition(form_.length(), config_.width);
 }
 
 }  // namespace redfuser::codegen

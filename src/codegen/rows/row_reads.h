@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/elementwise/aligned_accesses.h"
 #include "codegen/functor/stream_digits.h"
 #include "codegen/rows/single_pass.h"
 #include "ir/polynomial.h"
@@ -78,9 +79,7 @@ class RowReads {
   std::optional<ir::Affine> consecutive(ir::Expr offset);
   std::optional<GroupedOffset> grouped(ir::Expr offset);
   ir::Expr over_groups(ir::Expr offset) const;
-  void require(int64_t value, ir::Expr base, bool written);
   void require_group(int64_t value, ir::Expr offset, bool written);
-  void require_buffer(int64_t value, bool written);
   void add(ir::Expr read, bool output);
   void merge(Item item, ir::Expr read, int place, bool output);
   bool may_transpose(const Item& item) const;
@@ -91,12 +90,11 @@ class RowReads {
   KernelText& kernel_;
   const FlatStreaming& form_;
   const SinglePassConfig config_;
+  AlignedAccesses accesses_;
   ir::Expr group_axis_;
   std::vector<Item> items_;
   std::vector<ir::Expr> group_offsets_;
   bool prefetch_ = false, any_aligned_ = false;
-  std::vector<std::string> aligned_;
-  std::vector<ir::Expr> units_;
 };
 
 }  // namespace redfuser::codegen

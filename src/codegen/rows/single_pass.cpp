@@ -20,35 +20,6 @@ constexpr int kWideBlock = 512, kWideRegisters = 64;
 // Dynamic shared memory is aligned to a line of all banks.
 constexpr int kSharedAlignment = 128;
 
-const char* part_name(Part part) {
-  switch (part) {
-    case Part::Row:
-      return "Row";
-    case Part::Segment:
-      return "Segment";
-    case Part::Partials:
-      return "Partials";
-    case Part::Finish:
-      return "Finish";
-  }
-  return "";
-}
-
-const char* family_name(const SinglePassConfig& config) {
-  switch (config.part) {
-    case Part::Row:
-      if (config.cluster > 1) return "row_cluster";
-      return config.whole ? "row_resident" : "row_streaming";
-    case Part::Segment:
-      return "row_segments";
-    case Part::Partials:
-      return "row_partials";
-    case Part::Finish:
-      return "row_finish";
-  }
-  return "";
-}
-
 // Every tile is full in all lanes.
 bool fills(const FlatStreaming& form, const SinglePassConfig& config) {
   ir::Expr length = form.length();
@@ -91,6 +62,35 @@ std::string states_text(KernelText& kernel, const SinglePassConfig& config, int6
 }
 
 }  // namespace
+
+const char* part_name(Part part) {
+  switch (part) {
+    case Part::Row:
+      return "Row";
+    case Part::Segment:
+      return "Segment";
+    case Part::Partials:
+      return "Partials";
+    case Part::Finish:
+      return "Finish";
+  }
+  return "";
+}
+
+std::string part_family(const char* kind, Part part, int cluster, bool whole) {
+  const auto named = [&](const char* name) { return fmt::format("{}_{}", kind, name); };
+  switch (part) {
+    case Part::Row:
+      return named(cluster > 1 ? "cluster" : whole ? "resident" : "streaming");
+    case Part::Segment:
+      return named("segments");
+    case Part::Partials:
+      return named("partials");
+    case Part::Finish:
+      return named("finish");
+  }
+  return "";
+}
 
 ir::Expr segments_of(ir::ExprPool& pool, const FlatStreaming& form,
                      const SinglePassConfig& config) {
@@ -164,7 +164,8 @@ KernelLaunch single_pass_kernel(StepBuilder& builder, const FlatStreaming& form,
   const int shared = config.shared ? reads.shared_bytes() : 0;
   const int fixed = single_pass_static_bytes(config, state_bytes(form), reads.staging_words());
   KernelLaunch launch = kernel.launch(
-      family_name(config), form.comment, {"device/row_fold.cuh"}, before, body, config.threads,
+      part_family("row", config.part, config.cluster, config.whole), form.comment,
+      {"device/row_fold.cuh"}, before, body, config.threads,
       min_blocks(config, shared + fixed, builder.target.shared_bytes + kBlockReserved));
   launch.config = config.parameters();
   launch.cluster = config.cluster;

@@ -34,6 +34,10 @@ struct SinglePassConfig {
   }
 };
 
+// The name of a part as src/device has it, and the family of such kernels of a `kind`.
+const char* part_name(SinglePassConfig::Part part);
+std::string part_family(const char* kind, SinglePassConfig::Part part, int cluster, bool whole);
+
 // The number of segments of a row.
 ir::Expr segments_of(ir::ExprPool& pool, const FlatStreaming& form, const SinglePassConfig& config);
 

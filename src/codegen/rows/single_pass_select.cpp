@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "codegen/core/size_classes.h"
 #include "codegen/rows/row_reads.h"
 
 namespace redfuser::codegen {
@@ -72,9 +73,9 @@ class Choice {
       ir::Expr fits = pool_.make(ir::ExprOp::Less, {pool_.integer(lower), length});
       if (rung.capacity > 0) {
         ir::Expr most = pool_.integer(rung.capacity);
-        fits = both(fits, pool_.make(ir::ExprOp::LessEqual, {length, most}));
+        fits = both(pool_, fits, less_equal(pool_, length, most));
       } else {
-        fits = both(fits, pool_.make(ir::ExprOp::Not, {segmented}));
+        fits = both(pool_, fits, pool_.make(ir::ExprOp::Not, {segmented}));
       }
       add_call(rung.config, fits, -1);
     }
@@ -93,7 +94,7 @@ class Choice {
       ir::Expr served = pool_.make(ir::ExprOp::Less, {pool_.integer(tile), length});
       if (!facts_.maps_back) {
         ir::Expr most_rows = pool_.integer(kLaunchCounters);
-        served = both(served, pool_.make(ir::ExprOp::LessEqual, {rows_, most_rows}));
+        served = both(pool_, served, less_equal(pool_, rows_, most_rows));
       }
       add_segments(cut, served);
       add_rest(served);
@@ -177,16 +178,9 @@ class Choice {
     add_size_classes();
   }
 
-  ir::Expr both(ir::Expr a, ir::Expr b) {
-    if (a == nullptr) return b;
-    if (a->is_constant()) return a->is_constant(1) ? b : a;
-    if (b->is_constant()) return b->is_constant(1) ? a : b;
-    return pool_.make(ir::ExprOp::And, {a, b});
-  }
-
   // If `condition` is constant, only one alternative is added.
   void add_call(const SinglePassConfig& config, ir::Expr condition, int64_t states) {
-    condition = both(allowed_, condition);
+    condition = both(pool_, allowed_, condition);
     if (condition->is_constant(0)) return;
     KernelLaunch launch = single_pass_kernel(builder_, form_, config, states);
     if (!condition->is_constant()) {
@@ -313,14 +307,14 @@ class Choice {
     ir::Expr most = pool_.integer(kTilesPerBlock * tile_elements(config(256, 256)));
     ir::Expr divisible = pool_.make(ir::ExprOp::Less, {most, length});
     ir::Expr endless = pool_.make(ir::ExprOp::Less, {pool_.integer(kLongestRow), length});
-    ir::Expr cut = both(few, divisible);
+    ir::Expr cut = both(pool_, few, divisible);
     if (endless->is_constant(0) || cut->is_constant(1)) return cut;
     if (cut->is_constant(0)) return endless;
     return pool_.make(ir::ExprOp::Or, {cut, endless});
   }
 
   void add_segments(const SegmentConfig& segments, ir::Expr condition) {
-    condition = both(allowed_, condition);
+    condition = both(pool_, allowed_, condition);
     if (condition->is_constant(0)) return;
     SinglePassConfig segment = segment_config(segments);
     ir::Expr count = pool_.mul(rows_, segments_of(pool_, form_, segment));

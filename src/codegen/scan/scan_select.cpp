@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "codegen/core/size_classes.h"
 #include "codegen/elementwise/clear_kernel.h"
 #include "codegen/scan/scan_kernel.h"
 
@@ -28,21 +29,22 @@ class Choice {
       return;
     }
     // Sizes known at run time only: short lines, few long ones, the rest.
-    ir::Expr is_short = less_equal(form_.length(), pool_.integer(kShort));
+    ir::Expr is_short = less_equal(pool_, form_.length(), pool_.integer(kShort));
     ir::Expr strips = ceil_div(pool_, pool_.mul(lines_, beside_), kNominalColumns);
-    ir::Expr few = less_equal(form_.across ? strips : lines_,
+    ir::Expr few = less_equal(pool_, form_.across ? strips : lines_,
                               pool_.integer(2 * builder_.target.multiprocessors));
-    ir::Expr is_long = less_equal(pool_.integer(kLong + 1), form_.length());
-    ir::Expr cut = both(few, is_long);
+    ir::Expr is_long = less_equal(pool_, pool_.integer(kLong + 1), form_.length());
+    ir::Expr cut = both(pool_, few, is_long);
     const int width = form_.across ? 1 : std::min(8, 16 / facts_.smallest);
     const int chunks = width * facts_.state_bytes > 32 ? 2 : 4;
     if (form_.across) {
-      add_config({32, 256, 8, width, false}, negated(cut));
+      add_config({32, 256, 8, width, false}, negated(pool_, cut));
       return add_config({32, 256, 8, width, true}, cut);
     }
     add_config({32, 128, chunks, width, false}, is_short);
-    add_config({256, 256, chunks, width, false}, both(negated(is_short), negated(cut)));
-    add_config({256, 256, chunks, width, true}, both(negated(is_short), cut));
+    add_config({256, 256, chunks, width, false},
+               both(pool_, negated(pool_, is_short), negated(pool_, cut)));
+    add_config({256, 256, chunks, width, true}, both(pool_, negated(pool_, is_short), cut));
   }
 
   void add(const KernelConfig& choice) { add_config(config_of(choice), nullptr); }
@@ -75,16 +77,6 @@ class Choice {
     return best_choices({}, std::move(all));
   }
 
-  ir::Expr less_equal(ir::Expr a, ir::Expr b) { return pool_.make(ir::ExprOp::LessEqual, {a, b}); }
-  ir::Expr negated(ir::Expr condition) {
-    if (condition->is_constant()) return pool_.boolean(condition->integer == 0);
-    return pool_.make(ir::ExprOp::Not, {condition});
-  }
-  ir::Expr both(ir::Expr a, ir::Expr b) {
-    if (a->is_constant()) return a->is_constant(1) ? b : a;
-    if (b->is_constant()) return b->is_constant(1) ? a : b;
-    return pool_.make(ir::ExprOp::And, {a, b});
-  }
   ir::Expr where(ir::Expr condition, ir::Expr size) {
     return !condition || condition->is_constant() ? size
                                                   : pool_.select(condition, size, pool_.integer(0));

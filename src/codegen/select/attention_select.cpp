@@ -11,7 +11,7 @@
 #include "codegen/attention/mma/split_kv.h"
 #include "codegen/attention/mma/split_kv_cost.h"
 #include "codegen/attention/pack_gqa.h"
-#include "codegen/elementwise/elementwise_kernel.h"
+#include "codegen/elementwise/aligned_accesses.h"
 
 namespace redfuser::codegen {
 namespace {

@@ -1,5 +1,7 @@
 #include "codegen/text/indent.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <vector>
@@ -101,5 +103,12 @@ class Indenter {
 }  // namespace
 
 std::string indented(std::string_view text) { return Indenter().run(text); }
+
+std::string braced(const std::string& body) {
+  if (body.empty()) return "{}\n";
+  const bool one_line = body.find('\n') + 1 == body.size();
+  return one_line ? fmt::format("{{ {} }}\n", body.substr(0, body.size() - 1))
+                  : fmt::format("{{\n{}}}\n", body);
+}
 
 }  // namespace redfuser::codegen

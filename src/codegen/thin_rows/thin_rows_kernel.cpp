@@ -100,8 +100,8 @@ KernelLaunch thin_rows_kernel(StepBuilder& builder, const ThinRowsForm& form,
         storage_type(form.thin.dtype), name,
         row_memory(rows, state_bytes(form.rows), staging, "states"), values);
     lines.make =
-        fmt::format("make_thin_rows<Config, kVector>(form, memory, {}, {});\n",
-                    as_int(kernel.size(form.thin.lines)), as_int(kernel.size(form.rows.length())));
+        fmt::format("thin_rows<Config>(form, memory, {}, {})", as_int(kernel.size(form.thin.lines)),
+                    as_int(kernel.size(form.rows.length())));
     lines.shared = static_cast<int>(form.shared_bytes(of.most));
     lines.static_shared = single_pass_static_bytes(rows, state_bytes(form.rows), staging);
     return lines;

@@ -8,6 +8,7 @@
 
 #include "device/convolution/convolution_products.cuh"
 #include "device/convolution/convolution_tile.cuh"
+#include "device/maps/group.cuh"
 
 template <typename Tile>
 class Convolution {
@@ -63,22 +64,24 @@ class Convolution {
     meet();
   }
 
-  // Calls finish(position, filter, sums) for each group of kTogether filters of the tile once, with
-  // the sums of the `filter` and of those behind it; some of them may not exist.
+  // Calls finish(position, group, sums) for each group of kTogether filters of the tile once, with
+  // the sums of its filters; some of them may not exist. `vector`: as in Group.
   template <typename Finish>
-  __device__ __forceinline__ void finish(Finish finish) const {
+  __device__ __forceinline__ void finish(bool vector, Finish finish) const {
     constexpr int kLanes = Tile::Filters / kTogether, kRows = Tile::Threads / kLanes;
     constexpr int kOwn = Tile::Positions / Tile::Blocks;
     const int filter = static_cast<int>(threadIdx.x) % kLanes * kTogether;
     const int end = min((rank() + 1) * kOwn, sizes_.positions() - position_);
     if (filter_ + filter < sizes_.filters) {
+      const int own = filter_ + filter;
+      const Group<kTogether> filters{group_ * sizes_.filters + own, sizes_.filters - own,
+                                     sizes_.groups * sizes_.filters, vector};
 #pragma unroll 2
       for (int row = rank() * kOwn + static_cast<int>(threadIdx.x) / kLanes; row < end;
            row += kRows) {
         float sums[kTogether];
         total(sums, row * Tile::SumPitch + filter);
-        finish(static_cast<long long>(position_ + row),
-               static_cast<long long>(group_ * sizes_.filters + filter_ + filter), sums);
+        finish(static_cast<long long>(position_ + row), filters, sums);
       }
     }
     meet();

@@ -9,6 +9,7 @@
 // tiles share, come from L1.
 #pragma once
 
+#include "device/maps/group.cuh"
 #include "device/types.cuh"
 
 __device__ constexpr int depthwise_divisor(int a, int b) {
@@ -72,10 +73,10 @@ class Depthwise {
               static_cast<long long>(left_) * sizes.channels + channel_;
   }
 
-  // Calls finish(image, channel, y, x, sums) once for each place of the result and each group of
-  // Width channels from `channel` on, with float (&sums)[Width].
+  // Calls finish(image, group, y, x, sums) once for each place of the result and each group of
+  // Width channels, with float (&sums)[Width]. `vector`: as in Group.
   template <typename Finish>
-  __device__ __forceinline__ void run(Finish finish) {
+  __device__ __forceinline__ void run(bool vector, Finish finish) {
     constexpr int kRows = Tile::Rows, kColumns = Tile::Columns, kWidth = Tile::Width;
     float sums[kRows][kColumns][kWidth];
 #pragma unroll
@@ -105,12 +106,13 @@ class Depthwise {
       }
     }
     if (!active_) return;
+    const Group<kWidth> group{channel_, kWidth, sizes_.channels, vector};
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
 #pragma unroll
       for (int c = 0; c < kColumns; ++c) {
         if (y_ + r < sizes_.out_height && x_ + c < sizes_.out_width) {
-          finish(image_, channel_, y_ + r, x_ + c, sums[r][c]);
+          finish(image_, group, y_ + r, x_ + c, sums[r][c]);
         }
       }
     }

@@ -3,6 +3,7 @@
 // points reduce many elements, the threads of a warp compute an item together.
 #pragma once
 
+#include "device/maps/group.cuh"
 #include "device/math.cuh"
 
 // Width: adjacent points of a group. Lanes: threads that compute an item together, 1 or 32.
@@ -47,16 +48,16 @@ struct MapLines {
   long long items, groups, points;
 };
 
-// compute(line, first, valid) for every group of Width points: from the point `first` of the line
-// on, after which the line has `valid` points, that one included. `Share`: MapBlocks or MapBlock.
+// compute(line, group) for every group of Width points; `vector`: as in Group. `Share`: MapBlocks
+// or MapBlock.
 template <class Config, class Share, class Compute>
-__device__ __forceinline__ void map_groups(const Share& share, const MapLines& lines,
+__device__ __forceinline__ void map_groups(const Share& share, const MapLines& lines, bool vector,
                                            const Compute& compute) {
   const MapItems own = share.template items<Config>();
   for (long long item = own.first; item < lines.items; item += own.step) {
     const long long line = floor_div(item, lines.groups);
     const long long first = (item - line * lines.groups) * Config::Width;
-    compute(line, first, lines.points - first);
+    compute(line, group_from<Config::Width>(first, lines.points, vector));
   }
 }
 
@@ -66,6 +67,13 @@ __device__ __forceinline__ void map_points(const Share& share, long long count,
                                            const Compute& compute) {
   const MapItems own = share.template items<Config>();
   for (long long point = own.first; point < count; point += own.step) compute(point);
+}
+
+// Makes `count` numbers 0, one in each thread; blocks have so many threads.
+template <int Threads, typename T>
+__device__ __forceinline__ void clear_numbers(T* numbers, long long count) {
+  const long long at = blockIdx.x * 1ll * Threads + threadIdx.x;
+  if (at < count) numbers[at] = 0;
 }
 
 // A kernel of several maps: map(MapBlocks) of the part that has this block. Arguments are a map and

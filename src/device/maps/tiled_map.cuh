@@ -4,6 +4,7 @@
 // are loaded as vectors across, and read along.
 #pragma once
 
+#include "device/maps/group.cuh"
 #include "device/math.cuh"
 #include "device/ptx.cuh"
 #include "device/types.cuh"
@@ -68,6 +69,24 @@ __device__ __forceinline__ void fill_tile(OperandTile<Tile, T>& tile, const T* f
   }
 }
 
+// A thread's columns: from the point `across` of `end` of a plane on, at (line, column) of the
+// tile.
+template <class Tile>
+struct TilePoint {
+  long long plane, across, end;
+  int line, column;
+
+  // compute(c, across) for the columns that the plane has, of which c is the number.
+  template <class Compute>
+  __device__ __forceinline__ void columns(const Compute& compute) const {
+#pragma unroll
+    for (int c = 0; c < Tile::Columns; ++c) {
+      if (across + c >= end) break;
+      compute(c, across + c);
+    }
+  }
+};
+
 // The elements of Count lines in a thread's columns.
 template <class Tile, int Count, typename T>
 struct TileElements {
@@ -80,24 +99,36 @@ struct TileElements {
   };
   Columns lines[Count];
 
-  __device__ __forceinline__ TileElements(const OperandTile<Tile, T>& tile, int line, int column) {
+  __device__ __forceinline__ TileElements(const OperandTile<Tile, T>& tile,
+                                          const TilePoint<Tile>& at) {
     using Operand = OperandTile<Tile, T>;
-    const int at = line * Operand::kPitch + column * Operand::kBytes / 4;
+    const int first = at.line * Operand::kPitch + at.column * Operand::kBytes / 4;
 #pragma unroll
     for (int v = 0; v < Count; ++v) {
 #pragma unroll
-      for (int w = 0; w < kWords; ++w) lines[v].words[w] = tile.words[at + v * Operand::kPitch + w];
+      for (int w = 0; w < kWords; ++w) {
+        lines[v].words[w] = tile.words[first + v * Operand::kPitch + w];
+      }
     }
   }
   // Of the column that is c after the thread's first one.
-  __device__ __forceinline__ void take(ValueOf<T> (&to)[Count], int c) const {
+  __device__ __forceinline__ Values<ValueOf<T>, Count> column(int c) const {
+    Values<ValueOf<T>, Count> result;
 #pragma unroll
-    for (int v = 0; v < Count; ++v) to[v] = Element<T>::get(lines[v].elements[c]);
+    for (int v = 0; v < Count; ++v) result[v] = Element<T>::get(lines[v].elements[c]);
+    return result;
   }
 };
 
-// Calls compute(plane, along, across, line, column) for every Width points of a thread's columns
-// that the tile has. A warp computes 32 lines.
+// Those of the lines of a group.
+template <class Tile, int Width, typename T>
+__device__ __forceinline__ TileElements<Tile, Width, T> tile_elements(
+    const Group<Width>&, const OperandTile<Tile, T>& tile, const TilePoint<Tile>& at) {
+  return {tile, at};
+}
+
+// Calls compute(group, point) for every Width points of a thread's columns that the tile has. A
+// warp computes 32 lines.
 template <class Tile, int Width, class Compute>
 __device__ __forceinline__ void compute_tile(long long plane, long long begin_along,
                                              long long begin_across, long long along,
@@ -114,16 +145,18 @@ __device__ __forceinline__ void compute_tile(long long plane, long long begin_al
     const int line = unit % kAlong * 32 + lane % kGroups * Width;
     const int column = unit / kAlong * kColumns + lane / kGroups * Tile::Columns;
     const long long at_along = begin_along + line, at_across = begin_across + column;
-    if (at_along < along && at_across < across) compute(plane, at_along, at_across, line, column);
+    if (at_along < along && at_across < across) {
+      compute(group_from<Width>(at_along, along, Width > 1),
+              TilePoint<Tile>{plane, at_across, across, line, column});
+    }
   }
 }
 
 // Every point of `planes` of along · across points.
-//   fill(plane, along, across)                    loads the tile that begins there
-//   groups(plane, along, across, line, column)    computes Width points of Columns columns from
-//                                                 this one on, which is at (line, column) of the
-//                                                 tile; where `vector`
-//   singles(plane, along, across, line, column)   likewise one point of each column; elsewhere
+//   fill(plane, along, across)   loads the tile that begins there
+//   groups(group, at)            computes the points of a Group<Width> in each column of `at`;
+//                                where `vector`
+//   singles(group, at)           likewise of a Group<1>; elsewhere
 template <class Tile, class Fill, class Groups, class Singles>
 __device__ __forceinline__ void tiled_map(long long planes, long long along, long long across,
                                           bool vector, const Fill& fill, const Groups& groups,

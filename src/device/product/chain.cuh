@@ -14,6 +14,7 @@
 // run (programmatic dependent launch).
 #pragma once
 
+#include "device/maps/group.cuh"
 #include "device/math.cuh"
 #include "device/product/chain_tile.cuh"
 #include "device/ptx.cuh"

@@ -7,6 +7,7 @@
 // run (programmatic dependent launch).
 #pragma once
 
+#include "device/maps/group.cuh"
 #include "device/math.cuh"
 #include "device/product/cluster_tile.cuh"
 #include "device/ptx.cuh"

@@ -2,6 +2,7 @@
 // shared memory: a warp takes its lines one after the other, a lane groups of adjacent columns.
 #pragma once
 
+#include "device/maps/group.cuh"
 #include "device/product/product.cuh"
 
 // Staged: the type to which the graph rounds the sums. Width: adjacent columns of a group of the
@@ -28,9 +29,10 @@ struct ProductLines {
   TilePlace place;
   int top, from, end;
   long long columns;  // of the product
+  bool vector;        // of the groups
 
-  // compute(row, first, valid, sums) for the lane's groups of Width columns from `first` on, of
-  // which `valid` exist, one at least. The sums are [product][Width].
+  // compute(row, group, sums) for the lane's groups of Width columns, of which one at least exists.
+  // The sums are [product][Width].
   template <typename Compute>
   __device__ __forceinline__ void each_group(const Compute& compute) const {
     const int part = static_cast<int>(threadIdx.x & 31) * Tile::kWidth;
@@ -49,16 +51,20 @@ struct ProductLines {
     }
   }
 
-  // read(batch, first, valid, vector) for the lane's only group, before the lines.
+  // read(batch, group) for the lane's only group, before the lines.
   template <typename Read>
-  __device__ __forceinline__ void read_group(bool vector, const Read& read) const {
+  __device__ __forceinline__ void read_group(const Read& read) const {
     const int part = static_cast<int>(threadIdx.x & 31) * Tile::kWidth;
-    if (valid(part) > 0) read(place.batch, place.column + part, valid(part), vector);
+    if (valid(part) > 0) read(place.batch, group(part));
   }
 
  private:
   __device__ __forceinline__ long long valid(int part) const {
     return Tile::kWholeColumns ? Tile::kWidth : columns - (place.column + part);
+  }
+
+  __device__ __forceinline__ Group<Tile::kWidth> group(int part) const {
+    return {place.column + part, valid(part), columns, vector};
   }
 
   template <typename Compute>
@@ -67,6 +73,6 @@ struct ProductLines {
     const Staged* const at = staged + line % kStagedLines<Staged> * kStagedPitch<Staged> + part;
 #pragma unroll
     for (int p = 0; p < Tile::kProducts; ++p) staged_group(sums[p], at + p * Tile::kColumns);
-    compute(top + line, place.column + part, valid(part), sums);
+    compute(top + line, group(part), sums);
   }
 };

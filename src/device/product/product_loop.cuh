@@ -64,23 +64,23 @@ class ProductTiles {
   }
 
   // `aligned`: groups of Width columns are aligned wherever the epilogue accesses memory.
-  //   read(batch, first, valid, vector)  where a lane has one group of a line: reads what depends
-  //                                      on the columns from `first` on alone, before the lines of
-  //                                      a tile
-  //   finish(batch, lines, vector)       calls lines.each_group(compute) once
+  //   read(batch, group)    where a lane has one group of a line: reads what depends on its columns
+  //                         alone, before the lines of a tile
+  //   finish(batch, lines)  calls lines.each_group(compute) once
   template <typename Read, typename Finish>
   __device__ __forceinline__ void multiply(bool aligned, const Read& read, const Finish& finish) {
     TilePlace last = {};
     bool waits = false;
     unsigned use = 0;
     const auto finish_lines = [&](const TilePlace& place, int from, int to) {
-      const ProductLines<Tile> lines = this->lines(place, from, to);
+      ProductLines<Tile> lines = this->lines(place, from, to, true);
       if (lines.from >= lines.end) return;
       // Two loops, so neither has a branch on alignment inside.
       if (aligned) {
-        finish(place.batch, lines, true);
+        finish(place.batch, lines);
       } else {
-        finish(place.batch, lines, false);
+        lines.vector = false;
+        finish(place.batch, lines);
       }
     };
     for (unsigned tile = blockIdx.x; tile < tiles_; tile += gridDim.x) {
@@ -91,7 +91,7 @@ class ProductTiles {
             if (!waits) return;
             finish_lines(last, finish_from(step, steps_), finish_from(step + 1, steps_));
           });
-      if constexpr (Tile::kOneGroup) lines(place, 0, kWarpLines).read_group(aligned, read);
+      if constexpr (Tile::kOneGroup) lines(place, 0, kWarpLines, aligned).read_group(read);
       if constexpr (Tile::kFinishesLater) {
         __syncwarp();
         stage_lines(d, staged_, 0);
@@ -121,11 +121,11 @@ class ProductTiles {
                                       static_cast<unsigned>(sizes_.tiles_across));
   }
 
-  __device__ __forceinline__ ProductLines<Tile> lines(const TilePlace& place, int from,
-                                                      int to) const {
+  __device__ __forceinline__ ProductLines<Tile> lines(const TilePlace& place, int from, int to,
+                                                      bool vector) const {
     const int top = place.row + warp_ * kWarpLines;
     const int end = Tile::kWholeRows ? to : min(to, static_cast<int>(sizes_.rows) - top);
-    return {staged_, place, top, from, end, sizes_.columns};
+    return {staged_, place, top, from, end, sizes_.columns, vector};
   }
 
   const ProductSizes sizes_;

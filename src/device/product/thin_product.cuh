@@ -9,6 +9,14 @@
 #include "device/product/thin_coded_loads.cuh"
 #include "device/product/thin_sums.cuh"
 
+// What ThinProduct::multiply waits for before it reads a thin matrix that another kernel writes.
+struct ThinLaunches {
+  template <bool Vector>
+  __device__ __forceinline__ void make() const {
+    ptx_await_launches();
+  }
+};
+
 // Thin: how the thin matrix is read, a ThinMatrix or a ThinShared.
 template <typename Tile, typename Thin = ThinMatrix<typename Tile::Type>>
 class ThinProduct {
@@ -17,14 +25,14 @@ class ThinProduct {
   using Matrix = typename ThinLoads<Tile>::Matrix;
   static constexpr int kProducts = Tile::Products;
 
-  // All threads of the block call this first. `first`: the block's first wide line, of `wide`;
-  // `depth`: elements of the contracted axis.
+  // All threads of the block call this first. The products have `wide` · `lines` sums of `depth`
+  // terms; blocks have Tile::Wide wide lines each, a cluster of blocks the same ones.
   __device__ __forceinline__ ThinProduct(ThinSlots<Tile>& slots,
                                          const Matrix (&matrices)[kProducts], const Thin& thin,
-                                         int first, int wide, int lines, int depth)
+                                         int wide, int lines, int depth)
       : adder_(slots, lines),
         thin_(thin),
-        first_(first),
+        first_(static_cast<int>(blockIdx.x / Tile::Blocks) * Tile::Wide),
         wide_(wide),
         lines_(lines),
         depth_(depth) {
@@ -41,39 +49,16 @@ class ThinProduct {
     }
   }
 
-  // The sums of the warp, which takes every `parts`-th stage from `part` on. Vector: all 16-byte
-  // loads are aligned, and have elements of the matrices alone or none of them.
-  template <bool Vector>
-  __device__ __forceinline__ void add(int part, int parts) {
-    add<Vector>(part, parts, [] { ptx_await_launches(); });
-  }
-  // The same, where the thin matrix is written once `ready` returns. All threads call it, after
-  // their first loads of the wide matrices.
-  template <bool Vector, typename Ready>
-  __device__ __forceinline__ void add(int part, int parts, Ready ready) {
-    // 16-bit elements that are loaded one by one need registers of their own.
-    constexpr int kSteps = Vector || !Tile::Tensor ? Tile::Together : 1;
-    constexpr int kStages = Tile::Stages;
-    Stage<Vector, kSteps> stages[kStages];
-    const int stride = parts * kSteps * Tile::Step;
-    int from = part * kSteps * Tile::Step;
-#pragma unroll
-    for (int i = 0; i < kStages; ++i) stages[i].load_wide(*this, from + i * stride);
-    ready();
-#pragma unroll
-    for (int i = 0; i < kStages; ++i) stages[i].load_thin(*this, from + i * stride);
-    bool more = true;
-#pragma unroll 1
-    for (; more; from += kStages * stride) {
-      const int next = from + kStages * stride;
-      more = next < depth_;
-#pragma unroll
-      for (int i = 0; i < kStages; ++i) {
-        stages[i].multiply(*this, from + i * stride);
-        if (!more) continue;
-        stages[i].load_wide(*this, next + i * stride);
-        stages[i].load_thin(*this, next + i * stride);
-      }
+  // The sums of the block's share of the contracted axis. `vector`: all 16-byte loads are aligned,
+  // and have elements of the matrices alone or none of them. The thin matrix is written once
+  // lines.make<vector>() returns, which all threads call after their first loads of the wide ones.
+  template <typename Lines = ThinLaunches>
+  __device__ __forceinline__ void multiply(bool vector, const Lines& lines = {}) {
+    const int part = static_cast<int>(blockIdx.x % Tile::Blocks * Tile::Warps + (threadIdx.x >> 5));
+    if (vector) {
+      add<true>(part, lines);
+    } else {
+      add<false>(part, lines);
     }
   }
 
@@ -186,6 +171,35 @@ class ThinProduct {
       }
     }
   };
+
+  // The warps of all blocks of the cluster take stages in turn.
+  template <bool Vector, typename Lines>
+  __device__ __forceinline__ void add(int part, const Lines& lines) {
+    // 16-bit elements that are loaded one by one need registers of their own.
+    constexpr int kSteps = Vector || !Tile::Tensor ? Tile::Together : 1;
+    constexpr int kStages = Tile::Stages;
+    Stage<Vector, kSteps> stages[kStages];
+    const int stride = Tile::Blocks * Tile::Warps * kSteps * Tile::Step;
+    int from = part * kSteps * Tile::Step;
+#pragma unroll
+    for (int i = 0; i < kStages; ++i) stages[i].load_wide(*this, from + i * stride);
+    lines.template make<Vector>();
+#pragma unroll
+    for (int i = 0; i < kStages; ++i) stages[i].load_thin(*this, from + i * stride);
+    bool more = true;
+#pragma unroll 1
+    for (; more; from += kStages * stride) {
+      const int next = from + kStages * stride;
+      more = next < depth_;
+#pragma unroll
+      for (int i = 0; i < kStages; ++i) {
+        stages[i].multiply(*this, from + i * stride);
+        if (!more) continue;
+        stages[i].load_wide(*this, next + i * stride);
+        stages[i].load_thin(*this, next + i * stride);
+      }
+    }
+  }
 
   ThinSums<Tile> adder_;
   Matrix matrices_[kProducts];

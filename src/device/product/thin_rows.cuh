@@ -43,21 +43,34 @@ __device__ __forceinline__ void make_line(const Form& form, const Memory& memory
   }
 }
 
-// Waits for the kernels before this one, then makes `rows` rows of `length` elements, each in a
-// warp, or the only one in all threads. Vector: groups are aligned vectors. All threads of the
-// block call this, and may read the lines afterwards.
-template <typename Config, bool Vector, typename Form, typename Memory>
-__device__ __forceinline__ void make_thin_rows(const Form& form, const Memory& memory, int rows,
-                                               int length) {
-  ptx_await_launches();
-  // ptxas moves weak loads before the wait, but not before a barrier.
-  __syncthreads();
-  if constexpr (Config::kLanes > 32) {
-    make_line<Config, Vector>(form, memory, form.row_of(0, 0, length));
-  } else {
-    for_whole_rows<Config>(0, rows, [&](long long number) {
-      make_line<Config, Vector>(form, memory, form.row_of(number, 0, length));
-    });
+// `rows` rows of `length` elements as the lines of ThinProduct::multiply.
+template <typename Config, typename Form, typename Memory>
+struct ThinRows {
+  const Form& form;
+  const Memory& memory;
+  int rows, length;
+
+  // Waits for the kernels before this one, then makes each row in a warp, or the only one in all
+  // threads. Vector: groups are aligned vectors. All threads of the block call this, and may read
+  // the lines afterwards.
+  template <bool Vector>
+  __device__ __forceinline__ void make() const {
+    ptx_await_launches();
+    // ptxas moves weak loads before the wait, but not before a barrier.
+    __syncthreads();
+    if constexpr (Config::kLanes > 32) {
+      make_line<Config, Vector>(form, memory, form.row_of(0, 0, length));
+    } else {
+      for_whole_rows<Config>(0, rows, [&](long long number) {
+        make_line<Config, Vector>(form, memory, form.row_of(number, 0, length));
+      });
+    }
+    __syncthreads();
   }
-  __syncthreads();
+};
+template <typename Config, typename Form, typename Memory>
+__device__ __forceinline__ ThinRows<Config, Form, Memory> thin_rows(const Form& form,
+                                                                    const Memory& memory, int rows,
+                                                                    int length) {
+  return {form, memory, rows, length};
 }

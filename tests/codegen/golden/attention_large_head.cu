@@ -142,8 +142,9 @@ struct Form {
   __device__ __forceinline__ void move(float (&values)[N], const State& from, const State& to, const Row& row) const {
     const float t0 = exp_fast(from.r0 - to.r0);
     const float t1 = ((from.r0 == -INFINITY_F) ? (0x1p+0f) : t0);
-#pragma unroll
-    for (int e = 0; e < N; ++e) values[e] = values[e] * t1;
+    each_value(values, [&](float& value) {
+      value = value * t1;
+    });
   }
   __device__ __forceinline__ Tail finish(const State& s, const Row& row) const {
     Tail tail;
@@ -152,16 +153,20 @@ struct Form {
   }
   template <int N>
   __device__ __forceinline__ void write(const float (&values)[N], const State& s, const Row& row, const Tail& tail, int first, bool exists) const {
-    float group0[N];
-    const float t0 = (s.a0 == -INFINITY_F) ? INFINITY_F : (0x1p+0f);
-    const float t1 = (1 / tail.d1);
-#pragma unroll
-    for (int e = 0; e < N; ++e) group0[e] = (values[e] * t0) * t1;
-    const long long t2 = (8388608ll * row.c0) + (524288ll * row.c1) + (512ll * row.line) + first;
-    store_group<N>(p0, t2, group0, exists ? 512 - first : 0, aligned(p0));
+    const long long t0 = (8388608ll * row.c0) + (524288ll * row.c1) + (512ll * row.line);
+    const float t1 = (s.a0 == -INFINITY_F) ? INFINITY_F : (0x1p+0f);
+    const float t2 = (1 / tail.d1);
+    {
+      const Group<N> group{first, exists ? 512 - first : 0, 512ll, aligned(p0)};
+      auto y0 = group.values(p0);
+      group.each([&](int v, long long at) {
+        y0[v] = (values[v] * t1) * t2;
+      });
+      group.store(p0, t0, y0);
+    }
   }
 };
-extern "C" __global__ void __launch_bounds__(384, 1) attention_wide_max_sum_dot_f16_22e8c716(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, const __grid_constant__ TensorMap m2, half_t* __restrict__ p0) {
+extern "C" __global__ void __launch_bounds__(384, 1) attention_wide_max_sum_dot_f16_4b21c44b(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, const __grid_constant__ TensorMap m2, half_t* __restrict__ p0) {
   ptx_launch_dependents();
   const Form form = Form{p0};
   large_head_attention<Config>(form, {m0, m1, m2}, {1, 16, nullptr}, 1024ll, 1024ll);

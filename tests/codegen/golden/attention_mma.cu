@@ -75,8 +75,9 @@ struct Form {
   __device__ __forceinline__ void move(float (&values)[N], const State& from, const State& to, const Row& row) const {
     const float t0 = expf(from.r0 - to.r0);
     const float t1 = ((from.r0 == -INFINITY_F) ? (0x1p+0f) : t0);
-#pragma unroll
-    for (int e = 0; e < N; ++e) values[e] = values[e] * t1;
+    each_value(values, [&](float& value) {
+      value = value * t1;
+    });
   }
   __device__ __forceinline__ Tail finish(const State& s, const Row& row) const {
     Tail tail;
@@ -85,15 +86,19 @@ struct Form {
   }
   template <int N>
   __device__ __forceinline__ void write(const float (&values)[N], const State& s, const Row& row, const Tail& tail, int first, bool exists) const {
-    float group0[N];
-    const float t0 = (s.a0 == -INFINITY_F) ? INFINITY_F : (0x1p+0f);
-#pragma unroll
-    for (int e = 0; e < N; ++e) group0[e] = (values[e] * t0) / tail.d1;
-    const long long t1 = (65536ll * row.c0) + (16384ll * row.c1) + (64ll * row.line) + first;
-    store_group<N>(p0, t1, group0, exists ? 64 - first : 0, aligned(p0));
+    const long long t0 = (65536ll * row.c0) + (16384ll * row.c1) + (64ll * row.line);
+    const float t1 = (s.a0 == -INFINITY_F) ? INFINITY_F : (0x1p+0f);
+    {
+      const Group<N> group{first, exists ? 64 - first : 0, 64ll, aligned(p0)};
+      auto y0 = group.values(p0);
+      group.each([&](int v, long long at) {
+        y0[v] = (values[v] * t1) / tail.d1;
+      });
+      group.store(p0, t0, y0);
+    }
   }
 };
-extern "C" __global__ void __launch_bounds__(128, 2) attention_split_max_sum_dot_f32_6f6329e0(float* p0, const float* __restrict__ p1, const float* __restrict__ p2, const float* __restrict__ p3, float* p4, unsigned* counter) {
+extern "C" __global__ void __launch_bounds__(128, 2) attention_split_max_sum_dot_f32_95e4261b(float* p0, const float* __restrict__ p1, const float* __restrict__ p2, const float* __restrict__ p3, float* p4, unsigned* counter) {
   ptx_launch_dependents();
   ptx_await_launches_together();
   const Form form = Form{p0};

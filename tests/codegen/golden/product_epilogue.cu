@@ -5,33 +5,31 @@
 #include "device/reduce.cuh"
 #include "device/product/product_loop.cuh"
 using Tile = ProductTile<half_t, half_t, 1, 8, false, true, true>;
-extern "C" __global__ void __launch_bounds__(384, 1) product_tile_dot_f16_60ac5d71(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, const half_t* __restrict__ p0, half_t* __restrict__ p1) {
+extern "C" __global__ void __launch_bounds__(384, 1) product_tile_dot_f16_a96cce0b(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, const half_t* __restrict__ p0, half_t* __restrict__ p1) {
   ptx_launch_dependents();
   extern __shared__ char memory[];
   ProductTiles<Tile> product(memory, {2048ll, 4096ll, 1024ll, 16ll, 16ll, 256ll});
   if (product.load(false, false, m0, m1)) return;
-  float g0[8];
+  Values<float, Tile::kWidth> g0;
   const Divisor by0 = divisor_of((0x1.6a09e6p+0f));
   product.multiply(aligned(p0) && aligned(p1),
-      [&](int batch, long long first, long long valid, bool vector) {
-    load_group<8>(g0, p0, 0ll + first, valid, vector);
+      [&](int batch, const Group<8>& group) {
+    g0 = group.load(p0, 0ll);
   },
-      [&](int batch, const ProductLines<Tile>& lines, bool vector) {
-    lines.each_group([&](long long row, long long first, long long valid, const float (&sums)[1][8]) {
+      [&](int batch, const ProductLines<Tile>& lines) {
+    lines.each_group([&](long long row, const Group<8>& group, const float (&sums)[1][8]) {
       const long long t0 = 4096ll * row;
-      float y[8];
-#pragma unroll
-      for (int v = 0; v < 8; ++v) {
-        const long long at = min_of(first + v, 4096ll - 1);
+      auto y0 = group.values(p1);
+      group.each([&](int v, long long at) {
         const float t1 = sums[0][v] + g0[v];
         const float t2 = (0x1p-1f) * t1;
         const float t3 = divide(t1, by0);
         const float t4 = erf_fast(t3);
         const float t5 = (0x1p+0f) + t4;
         const float t6 = t2 * t5;
-        y[v] = t6;
-      }
-      store_group<8>(p1, t0 + first, y, valid, vector);
+        y0[v] = t6;
+      });
+      group.store(p1, t0, y0);
     });
   });
 }

@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include "codegen/attention/hopper/select.h"
-#include "codegen/elementwise/elementwise_kernel.h"
+#include "codegen/elementwise/aligned_accesses.h"
 #include "codegen/functor/invariant_parts.h"
 #include "codegen/functor/state_functor.h"
-#include "codegen/text/loop.h"
+#include "codegen/text/indent.h"
 
 namespace redfuser::codegen {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "codegen/attention/hopper/element_text.h"
 #include "codegen/functor/state_functor.h"
-#include "codegen/text/loop.h"
+#include "codegen/text/indent.h"
 #include "codegen/text/operation_text.h"
 
 namespace redfuser::codegen {

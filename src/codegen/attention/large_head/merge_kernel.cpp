@@ -25,7 +25,8 @@ KernelLaunch large_head_merge_kernel(StepBuilder& builder, const AttentionSpec& 
       kThreads, LargeHeadLayout::kRows, Segments::kMax);
   const std::string text = functor.text();
   KernelLaunch launch = kernel.launch(
-      "attention_wide_merge", form.rows.comment, {"device/attention/row_merge.cuh"}, config + text,
+      "attention_wide_merge", form.rows.comment,
+      {"device/attention/row_merge.cuh", "device/maps/group.cuh"}, config + text,
       fmt::format("merge_row<Config>({}, reinterpret_cast<const float*>({}), {}, {}, {});\n",
                   functor.construction(), states, count, row_tiles, rows),
       kThreads);

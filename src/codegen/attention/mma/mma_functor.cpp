@@ -4,10 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "codegen/elementwise/elementwise_kernel.h"
+#include "codegen/elementwise/aligned_accesses.h"
 #include "codegen/functor/state_functor.h"
-#include "codegen/text/loop.h"
-#include "ir/polynomial.h"
+#include "codegen/text/indent.h"
 
 namespace redfuser::codegen {
 MmaFunctor::MmaFunctor(StepBuilder& builder, const AttentionSpec& form, int keys,
@@ -65,14 +64,12 @@ std::string MmaFunctor::length() { return kernel_.size(rows_.length()); }
 
 std::string MmaFunctor::operand(const MmaOperand& operand, ir::Expr read, ir::Expr element,
                                 int unit) {
-  const auto affine = affine_in(pool_, read->args[0], element);
   const std::string buffer = kernel_.buffer(read->integer);
   std::string vector = "false";
-  if (affine && affine->stride->is_constant(1) && !affine->base->depends_on(element)) {
-    std::vector<ir::Expr> units = offset_units(pool_, affine->base);
-    units.push_back(element->extent());
-    vector =
-        all_aligned(kernel_.multiples(units, unit > 0 ? unit : 16 / operand.element), {buffer});
+  if (ir::Expr base = adjacent_from(pool_, read->args[0], element)) {
+    AlignedAccesses accesses(kernel_);
+    accesses.add(buffer, base);
+    vector = accesses.condition(element->extent(), unit > 0 ? unit : 16 / operand.element);
   }
   return fmt::format("operand({}, {})", buffer, vector);
 }

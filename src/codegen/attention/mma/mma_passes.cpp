@@ -5,7 +5,7 @@
 
 #include "codegen/attention/mma/mma_functor.h"
 #include "codegen/functor/state_functor.h"
-#include "codegen/text/loop.h"
+#include "codegen/text/indent.h"
 #include "codegen/text/operation_text.h"
 
 namespace redfuser::codegen {
