@@ -59,8 +59,8 @@ struct FakeCuda {
   bool changes_nodes = true;  // the driver takes such changes
   // Streams that wait for an event, and the operations that the device had done at the event.
   std::vector<std::pair<void*, int>> stream_waits;
-  std::vector<size_t> awaits;  // numbers of nodes that recorded work was made to wait for
-  std::vector<int> early;      // numbers of recorded launches that may start before others end
+  std::vector<size_t> awaits;       // numbers of nodes that recorded work was made to wait for
+  std::vector<int> early;           // numbers of recorded launches that may start before others end
   std::vector<unsigned> carveouts;  // of shared memory, percent, that launches prefer
   int to_device = 0, to_host = 0, on_device = 0;  // copies
   int allocations = 0, pinned = 0;
