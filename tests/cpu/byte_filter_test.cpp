@@ -82,42 +82,93 @@ TEST(CpuByteFilter, EveryKernelIsExact) {
   }
 }
 
-// Counts of whole vectors and not, bounds within those of the type, scales that are too large for
-// the fast forms, and infinite and absent numbers.
+// The numbers of one trial: rows of sums with a scale, an offset and a bias of each.
+struct Quantization {
+  cpu::IntegerQuantizeArgs q;
+  std::vector<int32_t> c, biases;
+  std::vector<double> scales, offsets;
+
+  explicit Quantization(std::mt19937& random) {
+    const double some[] = {0.0078125, 0.013, 0.25, 3.5, -0.125, 0.1f, 1e-40, 0, HUGE_VAL, NAN};
+    q.rows = static_cast<int64_t>(random() % 3) + 1;
+    q.count = static_cast<int64_t>(random() % 150);
+    c.resize(static_cast<size_t>(q.rows * (q.count + 2)));
+    for (int32_t& x : c) x = static_cast<int32_t>(random()) >> (random() % 32);
+    for (int64_t i = 0; i < q.rows; ++i) {
+      biases.push_back(static_cast<int32_t>(random() % 1000) - 500);
+      scales.push_back(some[random() % std::size(some)]);
+      offsets.push_back(random() % 9 == 0 ? 1e5 : static_cast<double>(random() % 64) / 4);
+    }
+    q.c_stride = q.out_stride = q.count + 2;
+    const bool is_signed = random() % 2;
+    q.low = (is_signed ? -128 : 0) + static_cast<double>(random() % 2 * 9);
+    q.high = (is_signed ? 127 : 255) - static_cast<double>(random() % 2 * 100);
+    q.zero = static_cast<double>(random() % 256) + (is_signed ? -128 : 0);
+    q.c = c.data(), q.biases = biases.data(), q.scales = scales.data();
+    q.offsets = offsets.data();
+  }
+
+  double wanted(size_t row, size_t at) const {
+    const auto sum =
+        static_cast<int32_t>(static_cast<uint32_t>(c[at]) + static_cast<uint32_t>(biases[row]));
+    double x = std::fma(sum, scales[row], offsets[row]);
+    x = (std::isnan(x) ? 0 : std::nearbyint(x)) + q.zero;
+    return std::min(std::max(x, q.low), q.high);
+  }
+};
+
+// Counts of whole vectors and not, bounds within those of the type, sums at the middle between two
+// whole numbers, scales that are too large or small for the fast forms, and infinite and absent
+// numbers.
 TEST(CpuQuantize, EveryKernelIsExact) {
   std::mt19937 random(3);
-  const double scales[] = {0.0078125, 0.013, 0.25, 3.5, -0.125, HUGE_VAL, NAN};
   for (const cpu::KernelTable* table : kernel_tables()) {
-    for (int trial = 0; trial < 400; ++trial) {
-      cpu::IntegerQuantizeArgs q;
-      q.count = static_cast<int64_t>(random() % 70);
-      std::vector<int32_t> c(static_cast<size_t>(q.count));
-      for (int32_t& x : c) x = static_cast<int32_t>(random()) >> (random() % 32);
-      std::vector<uint8_t> out(c.size() + 1, 77);
-      const bool is_signed = random() % 2;
-      q.c = c.data(), q.out = out.data();
-      q.bias = static_cast<int32_t>(random() % 1000) - 500;
-      q.scale = scales[random() % std::size(scales)];
-      q.offset = static_cast<double>(random() % 64) / 4;
-      q.low = (is_signed ? -128 : 0) + static_cast<double>(random() % 2 * 9);
-      q.high = (is_signed ? 127 : 255) - static_cast<double>(random() % 2 * 100);
-      q.zero = static_cast<double>(random() % 256) + (is_signed ? -128 : 0);
+    for (int trial = 0; trial < 1000; ++trial) {
+      Quantization each(random);
+      cpu::IntegerQuantizeArgs& q = each.q;
+      std::vector<uint8_t> out(each.c.size(), 77);
+      std::vector<int32_t> words = each.c;
+      q.out = out.data();
       table->integer[0]->quantize(q);
-      for (size_t i = 0; i < c.size(); ++i) {
-        const auto sum =
-            static_cast<int32_t>(static_cast<uint32_t>(c[i]) + static_cast<uint32_t>(q.bias));
-        double x = std::fma(sum, q.scale, q.offset);
-        x = (std::isnan(x) ? 0 : std::nearbyint(x)) + q.zero;
-        const double wanted = std::min(std::max(x, q.low), q.high);
-        ASSERT_EQ(out[i], static_cast<uint8_t>(static_cast<int32_t>(wanted)))
-            << table->name << " " << c[i] << " * " << q.scale << " + " << q.offset;
-      }
-      ASSERT_EQ(out.back(), 77) << "beyond the output";
-      std::vector<int32_t> words = c;
       q.c = words.data(), q.out = words.data();
       table->quantize_words(q);
+      for (size_t at = 0; at < out.size(); ++at) {
+        const size_t row = at / static_cast<size_t>(q.c_stride);
+        if (static_cast<int64_t>(at) % q.c_stride >= q.count) {
+          ASSERT_EQ(out[at], 77) << "beyond a row";
+          ASSERT_EQ(words[at], each.c[at]) << "beyond a row";
+          continue;
+        }
+        const auto wanted = static_cast<int32_t>(each.wanted(row, at));
+        ASSERT_EQ(out[at], static_cast<uint8_t>(wanted))
+            << table->name << " " << each.c[at] << " * " << each.scales[row] << " + "
+            << each.offsets[row];
+        ASSERT_EQ(words[at], wanted) << table->name;
+      }
+    }
+  }
+}
+
+// Sums around each middle between two whole numbers, at every scale of a fraction and offset.
+TEST(CpuQuantize, MiddlesAreExact) {
+  std::mt19937 random(5);
+  std::uniform_real_distribution<double> small(1e-6, 0.25), shift(-300, 300);
+  for (const cpu::KernelTable* table : kernel_tables()) {
+    for (int trial = 0; trial < 2000; ++trial) {
+      cpu::IntegerQuantizeArgs q;
+      const double scale = small(random), offset = shift(random);
+      std::vector<int32_t> c(256);
       for (size_t i = 0; i < c.size(); ++i)
-        ASSERT_EQ(words[i], is_signed ? static_cast<int8_t>(out[i]) : out[i]) << table->name;
+        c[i] = static_cast<int32_t>(std::lround((static_cast<double>(i) - 0.5 - offset) / scale));
+      const int32_t bias = 0;
+      std::vector<uint8_t> out(c.size());
+      q.count = 256, q.c = c.data(), q.out = out.data();
+      q.biases = &bias, q.scales = &scale, q.offsets = &offset;
+      table->integer[0]->quantize(q);
+      for (size_t i = 0; i < c.size(); ++i) {
+        const double x = std::nearbyint(std::fma(c[i], scale, offset));
+        ASSERT_EQ(out[i], std::min(std::max(x, 0.0), 255.0)) << table->name << " " << c[i];
+      }
     }
   }
 }

@@ -203,5 +203,38 @@ TEST(QuantisedConvolution, IsQuantisedFilterByFilter) {
   EXPECT_EQ(std::memcmp(y.data(), wanted.data(), static_cast<size_t>(y.size())), 0);
 }
 
+// Many channels and filters on small images, whose positions are the rows of the product.
+TEST(QuantisedConvolution, OfDeepFiltersIsExact) {
+  for (uint32_t seed = 1; seed <= 40; ++seed) {
+    Draw d(seed);
+    const int64_t groups = d.number(1, 2), channels = d.number(16, 40), filters = d.number(14, 40);
+    const int64_t kernel = 2 * d.number(0, 1) + 1, stride = d.number(1, 2), batch = d.number(1, 2);
+    const int64_t height = d.number(3, 15), width = d.number(3, seed % 9 == 0 ? 300 : 15);
+    const int64_t pad = kernel / 2;
+    const Tensor w = d.bytes(DType::Int8, {groups * filters, channels, kernel, kernel});
+    std::vector<int> numbers;
+    for (int64_t i = 0; i < w.size(); ++i) numbers.push_back(w.as<int8_t>()[i]);
+    const bool is_signed = d.number(0, 1) == 1;
+    const char* type = is_signed ? "int8" : "uint8";
+    const std::string text = fmt::format(
+        "<ir_version: 9, opset_import: [\"\" : 20]> g ({0}[{1},{2},{3},{4}] x, {0} z) => (int32 y) "
+        "<int8[{5},{6},{7},{7}] w = {{{8}}}> {{ y = ConvInteger<group = {9}, strides = [{10}, "
+        "{10}], "
+        "pads = [{11}, {11}, {11}, {11}]>(x, w, z) }}",
+        type, batch, groups * channels, height, width, groups * filters, channels, kernel,
+        fmt::join(numbers, ","), groups, stride, pad);
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    const Model model = Model::parse(text);
+    const DType dtype = is_signed ? DType::Int8 : DType::UInt8;
+    const NamedTensors inputs{{"x", d.bytes(dtype, {batch, groups * channels, height, width})},
+                              {"z", d.bytes(dtype, {})}};
+    Session session(compile(model), {.device = "cpu", .threads = 1 + static_cast<int>(seed % 3)});
+    Session exact(compile(model), {.device = "reference"});
+    const Tensor y = session.run(inputs).at("y"), wanted = exact.run(inputs).at("y");
+    ASSERT_EQ(y.dims(), wanted.dims());
+    ASSERT_EQ(std::memcmp(y.data(), wanted.data(), static_cast<size_t>(y.size()) * 4), 0);
+  }
+}
+
 }  // namespace
 }  // namespace redfuser

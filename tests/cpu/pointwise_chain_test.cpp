@@ -170,6 +170,53 @@ TEST(ChainKernels, ConvertAtTheirEnds) {
   }
 }
 
+// A number, often at or beside the middle between two whole multiples of `scale`.
+float near_middle(std::mt19937& random, float scale) {
+  const auto drawn = random();
+  if (drawn % 200 == 0) return std::numeric_limits<float>::quiet_NaN();
+  if (drawn % 200 == 1) return std::numeric_limits<float>::infinity();
+  if (drawn % 200 == 2) return -3e38f;
+  const float middle = (static_cast<float>(drawn % 700) - 349.5f) * scale;
+  const float beside = std::nextafter(middle, drawn & 1024 ? 1e9f : -1e9f);
+  return drawn % 16 == 3 ? middle : drawn % 16 == 4 ? beside : middle * 1.37f;
+}
+
+// The same bytes as of the floats that the links give, whatever they take instead of a division.
+TEST(ChainKernels, QuantiseAsTheirLinksDo) {
+  std::mt19937 random(11);
+  const float scales[] = {0.0371f, 1.0f / 128, 3.7f, -0.21f, 1e-30f, 1e-39f, 0.0f, HUGE_VALF};
+  for (const cpu::KernelTable* table : kernel_tables()) {
+    for (int turn = 0; turn < 400; ++turn) {
+      const bool is_signed = random() % 2 == 0;
+      const float scale = scales[random() % std::size(scales)];
+      float low = is_signed ? -128 : 0, high = low + 255;
+      if (random() % 4 == 0) low += 3, high -= 100;
+      if (random() % 9 == 0) high += 0.5f;
+      const float zero = static_cast<float>(random() % 256) + (is_signed ? -128 : 0);
+      std::vector<cpu::ChainLink> links{{ChainOp::Div, false, {&scale, 0, nullptr}},
+                                        {ChainOp::Round, false, {}}};
+      if (random() % 4 != 0) links.push_back({ChainOp::Add, false, {&zero, 0, nullptr}});
+      links.push_back({ChainOp::Max, false, {&low, 0, nullptr}});
+      links.push_back({ChainOp::Min, false, {&high, 0, nullptr}});
+      const auto count = static_cast<int64_t>(1 + random() % 400);
+      std::vector<float> in(static_cast<size_t>(count)), values(in.size());
+      for (float& x : in) x = near_middle(random, scale);
+      std::vector<uint8_t> out(in.size()), expected(in.size());
+      cpu::ChainArgs args;
+      args.rows = 1, args.cols = count, args.out = values.data(), args.out_stride = count;
+      args.first = {in.data(), count, nullptr};
+      args.links = links.data(), args.count = static_cast<int>(links.size());
+      table->chain_f32(args);
+      const Ends& end = kEnds[is_signed ? 2 : 1];
+      convert_back(*table, end, count, values.data(), expected.data());
+      args.out = out.data(), args.out_type = end.type;
+      table->chain_f32(args);
+      ASSERT_EQ(out, expected) << table->name << " by " << scale << " and " << zero << ", "
+                               << count;
+    }
+  }
+}
+
 TEST(ChainKernels, ComputeOneLinkAfterTheOther) {
   for (const cpu::KernelTable* table : kernel_tables()) {
     for (uint32_t seed = 1; seed <= 400; ++seed) {

@@ -32,13 +32,10 @@ class HeadedSums final : public SumsTarget {
     return rest_.wide_place(worker, block, stride);
   }
   void done(int worker, const Block& block, const Place& place) override {
-    for (int64_t i = 0; i < block.filters; ++i) {
-      IntegerQuantizeArgs q = rows_.of(block.filter + i);
-      q.count = block.positions;
-      q.out = static_cast<int32_t*>(place.data) + i * place.stride;
-      q.c = static_cast<const int32_t*>(q.out);
-      kernels().quantize_words(q);
-    }
+    IntegerQuantizeArgs q = rows_.of(block, place);
+    q.out = place.data;
+    q.out_stride = place.stride;
+    kernels().quantize_words(q);
     rest_.done(worker, block, place);
   }
 

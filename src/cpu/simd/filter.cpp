@@ -28,16 +28,22 @@ RF_INLINE void copy_line(const T* from, int64_t count, int64_t room, T* to) {
   store_vector(to + count, Vector<T>{});
 }
 
-// even[i] = from[2i] and odd[i] = from[2i + 1], of `count` elements.
+// even[i] = from[2i] and odd[i] = from[2i + 1], of `count` elements. As of copy_line, vectors of
+// zeros follow where `room` elements may be read.
 template <class T>
-void split_line(const T* from, int64_t count, T* even, T* odd) {
+RF_INLINE void split_line(const T* from, int64_t count, int64_t room, T* even, T* odd) {
   constexpr int W = VectorOf<T>::kWidth;
+  const bool whole = (count + 2 * W - 1) / (2 * W) * (2 * W) <= room;
   int64_t i = 0;
-  for (; i + 2 * W <= count; i += 2 * W) {
+  for (; i + 2 * W <= count || (whole && i < count); i += 2 * W) {
     Vector<T> e, o;
     split_pairs<T>(load_vector(from + i), load_vector(from + i + W), &e, &o);
     store_vector(even + i / 2, e);
     store_vector(odd + i / 2, o);
+  }
+  if (whole) {
+    store_vector(even + (count + 1) / 2, Vector<T>{});
+    store_vector(odd + count / 2, Vector<T>{});
   }
   for (; i < count; ++i) (i % 2 == 0 ? even : odd)[i / 2] = from[i];
 }
@@ -74,8 +80,8 @@ void fill_channel(const ChannelArgs& g) {
   const T zero = kBytes ? static_cast<T>(g.zero) : T{};
   const int64_t width = g.stride[2], left = g.pad[2], room = width * g.pitch - left;
   const int64_t count = g.input[2] < room ? g.input[2] : room;
+  const In* end = static_cast<const In*>(g.in) + g.input[0] * g.input[1] * g.input[2];
   if (width == 1) {
-    const In* end = static_cast<const In*>(g.in) + g.input[0] * g.input[1] * g.input[2];
     return for_each_line<T, In>(g, [&](const In* from, T* to) {
       if constexpr (kBytes)
         return convert_line(from, count, zero, to + left);
@@ -96,7 +102,8 @@ void fill_channel(const ChannelArgs& g) {
     const int64_t even = left % 2 * g.plane + left / 2;
     const int64_t odd = (left + 1) % 2 * g.plane + (left + 1) / 2;
     return for_each_line<T, In>(g, [&](const In* from, T* to) {
-      split_line(as_numbers(from), count, to + even, to + odd);
+      const int64_t readable = kBytes ? count + kFilterSlack : end - from;
+      split_line(as_numbers(from), count, readable, to + even, to + odd);
     });
   }
   for_each_line<T, In>(g, [&](const In* from, T* to) {

@@ -104,7 +104,8 @@ const ByteFilterKernel* dot_filter();
 const ByteFilterKernel* pair_filter();
 // The same products without checks, for the few rows of which no tile is worth its configuration.
 void multiply_by_dots(const IntegerMultiplyArgs& args);
-// IntegerKernels::quantize of the set.
+// IntegerKernels::quantize of the set, and KernelTable::quantize_words.
 void quantize_integers(const IntegerQuantizeArgs& args);
+void quantize_words(const IntegerQuantizeArgs& args);
 
 }  // namespace redfuser::cpu::RF_ISA

@@ -90,7 +90,7 @@ struct ChainLink {
 // The elements that a chain of float32 begins and ends with in memory. Integers are the nearest
 // ones towards zero, modulo 2^bits; a float that int32 has not gives its least one.
 enum class ChainType : uint8_t { Own, UInt8, Int8, Int32, Float16, BFloat16 };
-inline constexpr int kMostLinks = 8;
+inline constexpr int kMostLinks = 12;
 struct ChainArgs {
   int64_t rows = 0, cols = 0;
   void* out = nullptr;

@@ -115,10 +115,12 @@ void reduce_kernel(int64_t rows, int64_t cols, void* accumulator, Operand a) {
 
 template <class T, class Combine>
 void reduce_plain(int64_t rows, int64_t cols, void* accumulator, Operand a) {
-  T* total = static_cast<T*>(accumulator);
+  T* totals = static_cast<T*>(accumulator);
   for (int64_t r = 0; r < rows; ++r) {
     const T* x = row_of<T>(a, r);
-    for (int64_t c = 0; c < cols; ++c) total[r] = static_cast<T>(Combine::of(total[r], x[c]));
+    T total = totals[r];
+    for (int64_t c = 0; c < cols; ++c) total = static_cast<T>(Combine::of(total, x[c]));
+    totals[r] = total;
   }
 }
 

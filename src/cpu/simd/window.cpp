@@ -1,5 +1,6 @@
 #include "cpu/simd/gemm_kernel.h"
 #include "cpu/simd/gemm_pack.h"
+#include "cpu/simd/transposed.h"
 
 namespace redfuser::cpu::RF_ISA {
 namespace {
@@ -96,39 +97,16 @@ void sum_window(const WindowArgs& g) {
   }
 }
 
-// The first `count` lanes.
-template <class T>
-RF_INLINE void store_part(T* to, const Vector<T>& v, int64_t count) {
-  if (count == VectorOf<T>::kWidth) return store_vector(to, v);
-  copy_part(to, reinterpret_cast<const T*>(&v), count);
-}
-
 // out[f, p] = tile[p, f]
 template <class T>
-void transpose_tile(const WindowArgs& g, int64_t width) {
-  constexpr int W = VectorOf<T>::kWidth;
-  const int64_t positions = g.lines * g.columns;
-  for (int64_t f = 0; f < g.filters; f += W) {
-    const int64_t rows = g.filters - f < W ? g.filters - f : W;
-    for (int64_t p = 0; p < positions; p += W) {
-      Vector<T> v[W];
-      const T* from = static_cast<const T*>(g.tile) + p * width + f;
-#pragma GCC unroll 16
-      for (int i = 0; i < W; ++i) v[i] = load_vector(from + i * width);
-      if (g.bounds.any) {
-#pragma GCC unroll 16
-        for (int i = 0; i < W; ++i) v[i] = bounded<T>(v[i], g.bounds);
-      }
-      transpose_square<T>(v);
-      T* to = static_cast<T*>(g.out) + f * g.out_stride + p;
-      if (rows == W && positions - p >= W) {
-#pragma GCC unroll 16
-        for (int i = 0; i < W; ++i) store_vector(to + i * g.out_stride, v[i]);
-        continue;
-      }
-      const int64_t count = positions - p < W ? positions - p : W;
-      for (int64_t i = 0; i < rows; ++i) store_part<T>(to + i * g.out_stride, v[i], count);
-    }
+void finish_window(const WindowArgs& g, int64_t width) {
+  const TransposedTile<T> tile{static_cast<const T*>(g.tile), width,
+                               g.lines * g.columns,           g.filters,
+                               static_cast<T*>(g.out),        g.out_stride};
+  if (g.bounds.any) {
+    transpose_tile(tile, [&](Vector<T> v) { return bounded<T>(v, g.bounds); });
+  } else {
+    transpose_tile(tile, [](Vector<T> v) { return v; });
   }
 }
 
@@ -138,13 +116,13 @@ void window(const WindowArgs& g) {
   static_assert(W * sizeof(T) <= kWindowVectorBytes);
   if (g.filters > 2 * W) {
     sum_window<T, 3>(g);
-    transpose_tile<T>(g, 3 * W);
+    finish_window<T>(g, 3 * W);
   } else if (g.filters > W) {
     sum_window<T, 2>(g);
-    transpose_tile<T>(g, 2 * W);
+    finish_window<T>(g, 2 * W);
   } else {
     sum_window<T, 1>(g);
-    transpose_tile<T>(g, W);
+    finish_window<T>(g, W);
   }
 }
 

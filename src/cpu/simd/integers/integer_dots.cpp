@@ -23,6 +23,7 @@
 
 #include "cpu/simd/integers/byte_filter_block.h"
 #include "cpu/simd/integers/integer_block.h"
+#include "cpu/simd/integers/integer_positions.h"
 
 namespace redfuser::cpu::RF_ISA {
 namespace {
@@ -53,6 +54,7 @@ void multiply_bytes(const IntegerMultiplyArgs& g) { multiply_integers<ByteDot>(g
 void pack_byte_rows(const IntegerPackArgs& p) { pack_rows_of<ByteDot>(p); }
 void interleave_bytes(const IntegerInterleaveArgs& p) { interleave_channels<4>(p); }
 void pack_byte_columns(const IntegerPackArgs& p) { pack_columns_of<ByteDot>(p); }
+void sum_byte_positions(const IntegerPositionsArgs& p) { sum_positions<ByteDot>(p); }
 void filter_by_dots(const ByteFilterArgs& g) { filter_bytes<ByteDot>(g); }
 
 }  // namespace
@@ -77,10 +79,10 @@ bool has_dots() {
 #endif
 }
 
-constexpr IntegerKernels kKernels = {RF_ISA_NAME " vpdpbusd", has_dots,       1,
-                                     ByteDot::kDepth,         kIntegerPanel,  pack_byte_rows,
-                                     pack_byte_columns,       multiply_bytes, quantize_integers,
-                                     interleave_bytes};
+constexpr IntegerKernels kKernels = {RF_ISA_NAME " vpdpbusd", has_dots,          1,
+                                     ByteDot::kDepth,         kIntegerPanel,     pack_byte_rows,
+                                     pack_byte_columns,       multiply_bytes,    quantize_integers,
+                                     interleave_bytes,        sum_byte_positions};
 
 constexpr ByteFilterKernel kFilter = {filter_by_dots, false};
 

@@ -48,6 +48,25 @@ struct IntegerMultiplyArgs {
   const int32_t* starts = nullptr;  // added to the sums of each row; may be null
 };
 
+// Sums of a convolution with the positions as the left factor, in place, and the filters as the
+// right one: out[f, p] = starts[f] + Σ_g image(p)[g] · panel[g, f], where the word of group g for
+// position p = line · columns + column is at image + offsets[g] + 4 · (line · line_step + column).
+// The image is unsigned, the panel signed.
+struct IntegerPositionsArgs {
+  int64_t lines = 0, columns = 0, line_step = 0;
+  int64_t groups = 0;
+  const int64_t* offsets = nullptr;
+  const void* image = nullptr;
+  const void* panel = nullptr;      // of pack_columns
+  const int32_t* starts = nullptr;  // of all columns of the panel
+  int64_t filters = 0;              // at most the panel's columns
+  int32_t* tile =
+      nullptr;  // scratch memory: lines · columns + kTileSlack rows of a panel's columns
+  int32_t* out = nullptr;
+  int64_t out_stride = 0;  // between filters
+};
+inline constexpr int64_t kTileSlack = 16;
+
 // The unsigned elements of up to a group of channels side by side in words of 4 bytes: word j has
 // channel 0's element in[j · step], then channel 1's at in[channel_stride + j · step], ... and 0
 // for channels beyond `channels`.
@@ -59,14 +78,19 @@ struct IntegerInterleaveArgs {
   int32_t* sums = nullptr;  // where present, += the unsigned elements of every j
 };
 
-// out[j] = saturate(round((c[j] + bias) · scale + offset) + zero) as 8-bit integers between `low`
-// and `high`, or as int32, by float64, ties to even. NaN rounds to 0. Of int32, `out` may be `c`.
+// out[i, j] = saturate(round((c[i, j] + bias) · scale + offset) + zero) as 8-bit integers between
+// `low` and `high`, or as int32, by float64, ties to even. NaN rounds to 0. The numbers of row i
+// are biases[i · bias_step], and so on. Of int32, `out` may be `c`.
 struct IntegerQuantizeArgs {
-  int64_t count = 0;
+  int64_t rows = 1, count = 0;  // elements of a row
   const int32_t* c = nullptr;
-  int32_t bias = 0;
-  double scale = 1, offset = 0, zero = 0, low = 0, high = 255;
+  int64_t c_stride = 0;
+  const int32_t* biases = nullptr;
+  const double *scales = nullptr, *offsets = nullptr;
+  int64_t bias_step = 1, scale_step = 1, offset_step = 1;
+  double zero = 0, low = 0, high = 255;
   void* out = nullptr;
+  int64_t out_stride = 0;
 };
 
 // The kernels of one kind of dot product. Packed rows of the left factor are contiguous. The right
@@ -83,6 +107,7 @@ struct IntegerKernels {
   void (*multiply)(const IntegerMultiplyArgs&);
   void (*quantize)(const IntegerQuantizeArgs&);      // to bytes
   void (*interleave)(const IntegerInterleaveArgs&);  // null: factors are multiplied as panels only
+  void (*positions)(const IntegerPositionsArgs&);    // null: positions are the right factor only
 
   int64_t packed_depth(int64_t depth) const {
     return (depth + depth_multiple - 1) / depth_multiple * depth_multiple;

@@ -49,7 +49,8 @@ constexpr IntegerKernels kKernels = {RF_ISA_NAME " pmaddubsw",
                                      pack_columns_of<BytePairDot>,
                                      multiply_integers<BytePairDot>,
                                      quantize_integers,
-                                     interleave_channels<4>};
+                                     interleave_channels<4>,
+                                     nullptr};
 
 constexpr ByteFilterKernel kFilter = {filter_bytes<BytePairDot>, true};
 

@@ -154,6 +154,7 @@ constexpr IntegerKernels kKernels = {RF_ISA_NAME " tdpbusd",
                                      pack_tile_columns,
                                      multiply_tiles,
                                      quantize_integers,
+                                     nullptr,
                                      nullptr};
 
 }  // namespace

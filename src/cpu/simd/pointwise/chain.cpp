@@ -2,6 +2,7 @@
 // chain rounds, as it does alone.
 #include "cpu/simd/gemm_pack.h"
 #include "cpu/simd/isa.h"
+#include "cpu/simd/pointwise/chain_quantize.h"
 #include "cpu/simd/pointwise/chain_types.h"
 
 namespace redfuser::cpu::RF_ISA {
@@ -9,117 +10,6 @@ namespace {
 
 // Vectors of a result that are held together: steps are dispatched once for all of them.
 constexpr int kVectors = 8;
-
-// Operations with a vector (V) or a scalar (S), on the value v.
-enum class Code : uint8_t {
-  AddV,      // v + o
-  SubV,      // v − o
-  SubFromV,  // o − v
-  MulV,      // v · o
-  DivV,      // v / o
-  DivIntoV,  // o / v
-  MaxV,      // the greater; not a number if one of them is none
-  MaxOfV,    // the same: of equal ones v, not o
-  MinV,
-  MinOfV,
-  AddS,
-  SubFromS,
-  MulS,
-  DivS,
-  DivIntoS,
-  MaxS,  // of a scalar that is a number
-  MaxOfS,
-  MinS,
-  MinOfS,
-  ScaleS,  // v · o + second
-  ClampS,  // the lesser of `second` and the greater of o and v
-  Abs,
-  Round,
-};
-
-template <class T>
-struct Step {
-  Code code;
-  T scalar, second;
-  const T* vector;
-  int link = 0;  // that the vector is of
-};
-
-template <class T>
-struct Row {
-  const char* first;
-  ChainType first_type, out_type;
-  int64_t first_bytes, out_bytes;  // of an element
-  Step<T> steps[kMostLinks];
-  int count = 0;
-};
-
-template <class T>
-Step<T> vector_step(ChainOp op, const T* from) {
-  constexpr Code kCodes[] = {Code::AddV,     Code::SubV, Code::SubFromV, Code::MulV, Code::DivV,
-                             Code::DivIntoV, Code::MaxV, Code::MaxOfV,   Code::MinV, Code::MinOfV};
-  return {kCodes[static_cast<int>(op) - static_cast<int>(ChainOp::Add)], T(0), T(0), from};
-}
-
-// v − o = v + (−o), −v = v · −1, and a bound that is not a number gives v + o.
-template <class T>
-Step<T> scalar_step(ChainOp op, T o) {
-  constexpr Code kCodes[] = {Code::MulS,     Code::Abs,  Code::Round, Code::AddS,     Code::AddS,
-                             Code::SubFromS, Code::MulS, Code::DivS,  Code::DivIntoS, Code::MaxS,
-                             Code::MaxOfS,   Code::MinS, Code::MinOfS};
-  if (op == ChainOp::Neg) o = T(-1);
-  if (op == ChainOp::Sub) o = -o;
-  const bool bound = op >= ChainOp::Max;
-  return {bound && o != o ? Code::AddS : kCodes[static_cast<int>(op)], o, T(0), nullptr};
-}
-
-// The step and the next one as one step.
-template <class T>
-bool joins(Step<T>& step, const Step<T>& next) {
-  if (step.code == Code::MulS && next.code == Code::AddS) {
-    step.code = Code::ScaleS;
-  } else if (step.code == Code::MaxS && next.code == Code::MinS) {
-    step.code = Code::ClampS;
-  } else {
-    return false;
-  }
-  step.second = next.scalar;
-  return true;
-}
-
-RF_INLINE const char* first_of_row(const ChainArgs& g, int64_t r, int64_t bytes) {
-  const int64_t offset = g.first.offsets ? g.first.offsets[r] : r * g.first.stride;
-  return static_cast<const char*>(g.first.data) + offset * bytes;
-}
-
-template <class T>
-Row<T> row_of_chain(const ChainArgs& g, int64_t r) {
-  Row<T> row;
-  row.first_type = g.first_type, row.out_type = g.out_type;
-  row.first_bytes = bytes_of<T>(g.first_type), row.out_bytes = bytes_of<T>(g.out_type);
-  row.first = first_of_row(g, r, row.first_bytes);
-  for (int i = 0; i < g.count; ++i) {
-    const ChainLink& link = g.links[i];
-    const bool scalar = is_unary(link.op) || !link.vector;
-    const T* from = is_unary(link.op) ? nullptr : row_of<T>(link.operand, r);
-    Step<T> step = scalar ? scalar_step<T>(link.op, from == nullptr ? T(0) : *from)
-                          : vector_step<T>(link.op, from);
-    step.link = i;
-    if (row.count > 0 && joins(row.steps[row.count - 1], step)) continue;
-    row.steps[row.count++] = step;
-  }
-  return row;
-}
-
-// The same chain with its vectors in another row.
-template <class T>
-RF_INLINE void move_to_row(Row<T>& row, const ChainArgs& g, int64_t r) {
-  row.first = first_of_row(g, r, row.first_bytes);
-  for (int i = 0; i < row.count; ++i) {
-    Step<T>& step = row.steps[i];
-    if (step.vector != nullptr) step.vector = row_of<T>(g.links[step.link].operand, r);
-  }
-}
 
 bool has_scalars_of_rows(const ChainArgs& g) {
   bool any = false;
@@ -222,7 +112,14 @@ RF_INLINE void run_chain(const Row<T>& row, int64_t c, int64_t count, char* to) 
   constexpr int kCount = NV > 0 ? NV : 1;
   Vector<T> v[kCount];
   load_typed<T, NV>(v, row.first + c * row.first_bytes, row.first_type, count);
-  for (int i = 0; i < row.count; ++i) run_step<T, NV>(v, row.steps[i], c, count);
+  int i = 0;
+  if constexpr (sizeof(T) == sizeof(float) && NV % kBytesVectors == 0 && NV > 0) {
+    if (row.end.any) {
+      for (; i < row.end.first; ++i) run_step<T, NV>(v, row.steps[i], c, count);
+      if (store_quantized<NV>(row.end, v, to)) return;
+    }
+  }
+  for (; i < row.count; ++i) run_step<T, NV>(v, row.steps[i], c, count);
   store_typed<T, NV>(to, v, row.out_type, count);
 }
 

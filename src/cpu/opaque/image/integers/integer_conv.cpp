@@ -1,11 +1,14 @@
 #include "cpu/opaque/image/integers/integer_conv.h"
 
 #include <algorithm>
+#include <memory>
+#include <mutex>
 #include <optional>
 
 #include "cpu/machine/this_machine.h"
 #include "cpu/opaque/image/im2col.h"
 #include "cpu/opaque/image/integers/integer_lines.h"
+#include "cpu/opaque/image/integers/position_conv.h"
 
 // The filters are the left and signed factor, the input the right one: in place, its channels
 // interleaved line by line, or as columns.
@@ -283,6 +286,45 @@ class IntegerConvolution {
   std::optional<InterleavedLines> lines_;           // absent: columns
 };
 
+// Constant filters in the forms that the runs of a node have asked for.
+class KeptFilters {
+ public:
+  KeptFilters() : kept_(std::make_unique<Kept>()) {}
+
+  template <typename Make>
+  const PackedFilters& rows(const Make& make) const {
+    return get(kept_->rows, make);
+  }
+  template <typename Make>
+  const IntegerPanels& panels(const Make& make) const {
+    return get(kept_->panels, make);
+  }
+
+ private:
+  struct Kept {
+    std::mutex mutex;
+    std::optional<PackedFilters> rows;
+    std::optional<IntegerPanels> panels;
+  };
+
+  template <typename T, typename Make>
+  const T& get(std::optional<T>& value, const Make& make) const {
+    const std::lock_guard lock(kept_->mutex);
+    if (!value) value.emplace(make());
+    return *value;
+  }
+
+  std::unique_ptr<Kept> kept_;
+};
+
+// The signed filters have zero points of 0, in every run.
+bool is_centred(const OpaqueCall& call, int w, int w_zero, const IntegerKernels& kernels) {
+  const int64_t moved = kernels.right_offset(call.tensor(w).dtype() == DType::Int8, true);
+  if (!call.has_input(w_zero)) return moved == 0;
+  const std::vector<int64_t> zeros = call.integers_of(w_zero);
+  return std::all_of(zeros.begin(), zeros.end(), [&](int64_t zero) { return zero + moved == 0; });
+}
+
 }  // namespace
 
 bool convolve_integers(const OpaqueCall& call, const ConvShape& shape, int x, int x_zero, int w,
@@ -301,11 +343,29 @@ bool convolve_integers(const OpaqueCall& call, const ConvShape& shape, int x, in
   const auto run = [&](const PackedFilters& filters) {
     IntegerConvolution(call, shape, x, x_zero, w_zero, filters).run(target);
   };
-  if (call.is_constant(w)) {
-    run(call.prepared<PackedFilters>(pack));
-  } else {
+  if (!call.is_constant(w)) {
     run(pack());
+    return true;
   }
+  const auto& filters = call.prepared<KeptFilters>([] { return KeptFilters(); });
+  const IntegerKernels& kernels = integer_kernels();
+  if (!is_centred(call, w, w_zero, kernels) || !gains_by_positions(kernels, shape)) {
+    run(filters.rows(pack));
+    return true;
+  }
+  const ChannelGroups groups =
+      channel_groups(kernels, shape.channels / shape.groups, count_of(shape.window.kernel));
+  const IntegerPanels& panels =
+      filters.panels([&] { return IntegerPanels(kernels, call.tensor(w), shape.groups, groups); });
+  const bool is_signed = call.tensor(x).dtype() == DType::Int8;
+  const PositionConvolution convolution{kernels,
+                                        shape,
+                                        groups,
+                                        panels,
+                                        static_cast<const uint8_t*>(call.tensor(x).data()),
+                                        call.has_input(x_zero) ? call.integer_of(x_zero) : 0,
+                                        kernels.left_offset(is_signed, false)};
+  convolution.run(target, call.threads());
   return true;
 }
 

@@ -7,10 +7,7 @@
 
 namespace redfuser::cpu {
 
-namespace {
-
-// Groups as the kernels take them, unless filling up the last one is dear.
-ChannelGroups groups_of(const IntegerKernels& kernels, int64_t channels, int64_t taps) {
+ChannelGroups channel_groups(const IntegerKernels& kernels, int64_t channels, int64_t taps) {
   ChannelGroups groups{channels, taps, 1};
   const int64_t size = kernels.group();
   const int64_t filled = (channels + size - 1) / size * size;
@@ -18,7 +15,18 @@ ChannelGroups groups_of(const IntegerKernels& kernels, int64_t channels, int64_t
   return groups;
 }
 
-}  // namespace
+std::vector<uint8_t> by_channel_groups(const Tensor& w, const ChannelGroups& groups, uint8_t fill) {
+  const int64_t filters = w.dims()[0], depth = groups.depth();
+  std::vector<uint8_t> ordered(static_cast<size_t>(filters * depth), fill);
+  const auto* from = static_cast<const uint8_t*>(w.data());
+  for (int64_t f = 0; f < filters; ++f) {
+    for (int64_t channel = 0; channel < groups.channels; ++channel) {
+      uint8_t* to = ordered.data() + f * depth + groups.first(channel);
+      for (int64_t tap = 0; tap < groups.taps; ++tap) to[tap * groups.size] = *from++;
+    }
+  }
+  return ordered;
+}
 
 PackedFilters::PackedFilters(const Tensor& w, int64_t channels, int64_t taps, bool constant) {
   const IntegerKernels* pairs = cpu::kernels().byte_pairs;
@@ -33,23 +41,14 @@ PackedFilters::PackedFilters(const Tensor& w, int64_t channels, int64_t taps, bo
 void PackedFilters::pack(const Tensor& w, const IntegerKernels& kernels, int64_t channels,
                          int64_t taps) {
   kernels_ = &kernels;
-  groups_ = groups_of(kernels, channels, taps);
+  groups_ = channel_groups(kernels, channels, taps);
   offset_ = kernels.left_offset(w.dtype() == DType::Int8, true);
-  const ChannelGroups& groups = groups_;
-  const int64_t depth = groups.depth();
+  const int64_t depth = groups_.depth(), filters = w.dims()[0];
   // They stay for later runs where they are constant, and so count for none.
   const MemoryLimit none(0);
-  const int64_t filters = w.dims()[0];
   // Channels that fill up the last group become 0 by the move.
-  const auto fill = static_cast<uint8_t>(-offset_);
-  std::vector<uint8_t> ordered(static_cast<size_t>(filters * depth), fill);
-  const auto* from = static_cast<const uint8_t*>(w.data());
-  for (int64_t f = 0; f < filters; ++f) {
-    for (int64_t channel = 0; channel < groups.channels; ++channel) {
-      uint8_t* to = ordered.data() + f * depth + groups.first(channel);
-      for (int64_t tap = 0; tap < groups.taps; ++tap) to[tap * groups.size] = *from++;
-    }
-  }
+  const std::vector<uint8_t> ordered =
+      by_channel_groups(w, groups_, static_cast<uint8_t>(-offset_));
   rows_ = Tensor(DType::UInt8, {filters * kernels.row_bytes(depth)});
   sums_.resize(static_cast<size_t>(filters));
   IntegerPackArgs args;

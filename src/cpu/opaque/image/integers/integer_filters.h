@@ -20,6 +20,13 @@ struct ChannelGroups {
   int64_t first(int64_t channel) const { return channel / size * taps * size + channel % size; }
 };
 
+// In groups as the kernels take them, unless filling up the last one is dear.
+ChannelGroups channel_groups(const IntegerKernels& kernels, int64_t channels, int64_t taps);
+
+// The elements of w [filters, channels, taps...] in the order of the depth. Channels that fill up
+// the last group are `fill`.
+std::vector<uint8_t> by_channel_groups(const Tensor& w, const ChannelGroups& groups, uint8_t fill);
+
 class PackedFilters {
  public:
   // w [filters, channels, taps...]. Constant filters are split for kernels of pairs of bytes, where

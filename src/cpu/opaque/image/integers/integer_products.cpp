@@ -181,7 +181,8 @@ void run_qlinear_conv(OpaqueCall& call) {
   }
   if (call.has_input(8)) {
     parameters_of(call, 8, shape.filters);
-    rows.biases = call.integers_of(8);
+    const std::vector<int64_t> biases = call.integers_of(8);
+    rows.biases.assign(biases.begin(), biases.end());
   }
   Tensor& y = call.allocate(0, shape.window.dims(shape.batch, shape.filters, shape.window.output));
   if (y.dtype() != DType::Int8 && y.dtype() != DType::UInt8) {

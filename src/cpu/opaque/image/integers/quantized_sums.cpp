@@ -1,21 +1,21 @@
 #include "cpu/opaque/image/integers/quantized_sums.h"
 
 namespace redfuser::cpu {
-namespace {
-
-// The element of a parameter of all filters, or of each.
-template <typename T>
-T parameter(const std::vector<T>& values, int64_t filter) {
-  return values.size() == 1 ? values[0] : values[static_cast<size_t>(filter)];
-}
-
-}  // namespace
-
-IntegerQuantizeArgs QuantizedRows::of(int64_t filter) const {
+IntegerQuantizeArgs QuantizedRows::of(const SumsTarget::Block& block,
+                                      const SumsTarget::Place& place) const {
   IntegerQuantizeArgs q = each;
-  q.bias = static_cast<int32_t>(parameter(biases, filter));
-  q.scale = parameter(scales, filter);
-  q.offset = parameter(offsets, filter);
+  // One parameter of all filters, or one of each.
+  const auto from = [&](const auto& values, auto& first, int64_t& step) {
+    step = values.size() == 1 ? 0 : 1;
+    first = values.data() + block.filter * step;
+  };
+  from(biases, q.biases, q.bias_step);
+  from(scales, q.scales, q.scale_step);
+  from(offsets, q.offsets, q.offset_step);
+  q.rows = block.filters;
+  q.count = block.positions;
+  q.c = static_cast<const int32_t*>(place.data);
+  q.c_stride = place.stride;
   return q;
 }
 
@@ -27,14 +27,10 @@ SumsTarget::Place QuantizedSums::wide_place(int worker, const Block& block, int6
 }
 
 void QuantizedSums::done(int, const Block& block, const Place& place) {
-  for (int64_t i = 0; i < block.filters; ++i) {
-    const int64_t filter = block.filter + i;
-    IntegerQuantizeArgs q = rows_.of(filter);
-    q.count = block.positions;
-    q.c = static_cast<const int32_t*>(place.data) + i * place.stride;
-    q.out = y_ + (block.batch * filters_ + filter) * positions_ + block.position;
-    integer_kernels().quantize(q);
-  }
+  IntegerQuantizeArgs q = rows_.of(block, place);
+  q.out = y_ + (block.batch * filters_ + block.filter) * positions_ + block.position;
+  q.out_stride = positions_;
+  integer_kernels().quantize(q);
 }
 
 }  // namespace redfuser::cpu

@@ -13,10 +13,10 @@ namespace redfuser::cpu {
 struct QuantizedRows {
   IntegerQuantizeArgs each;             // zero, low and high
   std::vector<double> scales, offsets;  // of each filter, or one of all
-  std::vector<int64_t> biases;
+  std::vector<int32_t> biases;
 
-  // The arguments of `filter`'s row, without its memory.
-  IntegerQuantizeArgs of(int64_t filter) const;
+  // The arguments of a block's rows of sums at `place`, without their output.
+  IntegerQuantizeArgs of(const SumsTarget::Block& block, const SumsTarget::Place& place) const;
 };
 
 class QuantizedSums final : public SumsTarget {

@@ -1,0 +1,210 @@
+// Sums of integers as 8-bit integers. The definition is by float64; most sums take float32, which
+// has four times as many lanes for each conversion.
+//
+// For r = round(x), x = s · scale + offset, and t the same in float32, rounded at each of its
+// steps:
+//
+//   |t − x| <= 2^-21 · (|offset| + kReach) where |t| <= kReach,
+//
+// so that round(t) = round(x) unless t lies within that of the middle between two whole numbers.
+// There, the vector is computed anew in float64. Beyond kReach both are out of all bounds.
+#include "cpu/simd/byte_groups.h"
+#include "cpu/simd/integers/integer_gemm.h"
+
+namespace redfuser::cpu::RF_ISA {
+namespace {
+
+constexpr double kWhole = 6755399441055744.0;  // 1.5 · 2^52
+constexpr double kReach = 512, kMostOffset = 8192;
+
+// The sum with 1.5 · 2^52 is rounded to a whole number, which its lowest bits hold.
+RF_INLINE uint32_t rounded(double x) {
+  return static_cast<uint32_t>(__builtin_bit_cast(uint64_t, x + kWhole));
+}
+
+struct Row {
+  int64_t count;
+  const int32_t* c;
+  uint32_t bias;
+  double scale, offset, zero, low, high;
+};
+
+// Bounds are whole numbers, so that they may come before the rounding.
+template <class Out>
+void quantize_doubles(const Row& row, Out* out) {
+  const Row q = row;
+  const double low = q.low - q.zero, high = q.high - q.zero;
+  const auto zero = static_cast<uint32_t>(static_cast<int32_t>(q.zero));
+  RF_INDEPENDENT
+  for (int64_t j = 0; j < q.count; ++j) {
+    const auto sum = static_cast<int32_t>(static_cast<uint32_t>(q.c[j]) + q.bias);
+    double x = sum * q.scale + q.offset;
+    x = low > x ? low : x;
+    x = high < x ? high : x;
+    out[j] = static_cast<Out>(rounded(x) + zero);
+  }
+}
+
+// Scales and offsets may be infinite or NaN.
+template <class Out>
+void quantize_any(const Row& row, Out* out) {
+  const Row q = row;
+  RF_INDEPENDENT
+  for (int64_t j = 0; j < q.count; ++j) {
+    const auto sum = static_cast<int32_t>(static_cast<uint32_t>(q.c[j]) + q.bias);
+    double x = sum * q.scale + q.offset;
+    x = x == x ? __builtin_nearbyint(x) : 0.0;
+    x += q.zero;
+    x = x < q.low ? q.low : x;
+    x = x > q.high ? q.high : x;
+    out[j] = static_cast<Out>(static_cast<int32_t>(x));
+  }
+}
+
+#if defined(__x86_64__)
+#if RF_VECTOR_BYTES == 64
+// The first elements of a group, fewer than it has.
+RF_INLINE void load_group_part(const int32_t* from, int64_t count, Ints* x) {
+  const uint64_t part = (uint64_t{1} << count) - 1;
+#pragma GCC unroll 4
+  for (int v = 0; v < 4; ++v) {
+    const auto lanes = static_cast<__mmask16>(part >> (v * kLanes));
+    x[v] = (Ints)_mm512_maskz_loadu_epi32(lanes, from + v * kLanes);
+  }
+}
+RF_INLINE void store_group_part(uint8_t* to, int64_t count, const uint8_t* part) {
+  _mm512_mask_storeu_epi8(to, (uint64_t{1} << count) - 1, _mm512_loadu_si512(part));
+}
+#else
+// The first elements of a group, fewer than it has.
+RF_INLINE void load_group_part(const int32_t* from, int64_t count, Ints* x) {
+#pragma GCC unroll 4
+  for (int64_t v = 0; v < 4; ++v, count -= kLanes, from += kLanes) {
+    x[v] = count >= kLanes ? load_vector(from) : load_part(from, count < 0 ? 0 : count);
+  }
+}
+#endif
+
+template <class Out>
+RF_INLINE void store_group_part(Out* to, int64_t count, const Out* part) {
+  for (int64_t i = 0; i < count; ++i) to[i] = part[i];
+}
+
+// Of finite scales and offsets: a scale of at most 1/4 keeps sums within int32.
+class Singles {
+ public:
+  explicit Singles(const Row& q)
+      : exact_scale_(q.scale),
+        exact_offset_(q.offset),
+        scale_(static_cast<float>(q.scale)),
+        offset_(static_cast<float>(q.offset)),
+        most_(static_cast<float>(0.5 - 0x1p-21 * (__builtin_fabs(q.offset) + kReach))),
+        bias_(q.bias),
+        zero_(static_cast<int32_t>(q.zero)),
+        low_(static_cast<int32_t>(q.low)),
+        high_(static_cast<int32_t>(q.high)) {}
+
+  static bool takes(const Row& q) {
+    const double scale = __builtin_fabs(q.scale);
+    return scale >= 0x1p-100 && scale <= 0.25 && __builtin_fabs(q.offset) <= kMostOffset &&
+           __builtin_fabs(q.zero) <= 255 && q.low >= -128 && q.high <= 255;
+  }
+
+  // A group of sums, which become whole numbers.
+  RF_INLINE void round(Ints* sums) const {
+    Floats most{};
+    Ints r[4];
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; ++v) {
+      sums[v] = (Ints)((Vector<uint32_t>)sums[v] + bias_);
+      const Floats t = __builtin_convertvector(sums[v], Floats) * scale_ + offset_;
+      r[v] = nearest(t);
+      most = larger_magnitude(most, t - __builtin_convertvector(r[v], Floats));
+    }
+    if (any_above(most, most_)) [[unlikely]]
+      return round_exactly(sums);
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; ++v) sums[v] = r[v];
+  }
+
+  RF_INLINE void finish(Ints* x, int32_t* out) const {
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; ++v) {
+      const Ints moved = x[v] + zero_;
+      const Ints above = moved < low_ ? low_ - Ints{} : moved;
+      store_vector(out + v * kLanes, above > high_ ? high_ - Ints{} : above);
+    }
+  }
+  RF_INLINE void finish(Ints* x, uint8_t* out) const {
+    const auto first = bounded_words(pack_words(x[0], x[1]), zero_, low_, high_);
+    const auto second = bounded_words(pack_words(x[2], x[3]), zero_, low_, high_);
+    store_bytes(low_ < 0, first, second, out);
+  }
+
+ private:
+  __attribute__((noinline)) void round_exactly(Ints* sums) const {
+    int32_t lanes[kGroup];
+    __builtin_memcpy(lanes, sums, sizeof(lanes));
+    for (int32_t& x : lanes) x = static_cast<int32_t>(rounded(x * exact_scale_ + exact_offset_));
+    __builtin_memcpy(sums, lanes, sizeof(lanes));
+  }
+
+  double exact_scale_, exact_offset_;
+  float scale_, offset_, most_;  // the most that a float32 may be from a whole number
+  uint32_t bias_;
+  int32_t zero_, low_, high_;
+};
+
+// Groups; the last one may have fewer elements.
+template <class Out>
+RF_INLINE void quantize_singles(const Row& q, Out* out) {
+  const Singles singles(q);
+  const int32_t* c = q.c;
+  const int64_t count = q.count;
+  Ints x[4];
+  int64_t j = 0;
+  for (; j + kGroup <= count; j += kGroup) {
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; ++v) x[v] = load_vector(c + j + v * kLanes);
+    singles.round(x);
+    singles.finish(x, out + j);
+  }
+  if (j == count) return;
+  Out part[kGroup];
+  load_group_part(c + j, count - j, x);
+  singles.round(x);
+  singles.finish(x, part);
+  store_group_part(out + j, count - j, part);
+}
+#endif
+
+template <class Out>
+RF_INLINE void quantize_row(const Row& q, Out* out) {
+  if (!(q.scale - q.scale == 0 && q.offset - q.offset == 0)) return quantize_any(q, out);
+#if defined(__x86_64__)
+  if (Singles::takes(q)) return quantize_singles(q, out);
+#endif
+  quantize_doubles(q, out);
+}
+
+template <class Out>
+void quantize_as(const IntegerQuantizeArgs& q) {
+  for (int64_t i = 0; i < q.rows; ++i) {
+    const Row row{q.count,
+                  q.c + i * q.c_stride,
+                  static_cast<uint32_t>(q.biases[i * q.bias_step]),
+                  q.scales[i * q.scale_step],
+                  q.offsets[i * q.offset_step],
+                  q.zero,
+                  q.low,
+                  q.high};
+    quantize_row(row, static_cast<Out*>(q.out) + i * q.out_stride);
+  }
+}
+
+}  // namespace
+
+void quantize_integers(const IntegerQuantizeArgs& args) { quantize_as<uint8_t>(args); }
+void quantize_words(const IntegerQuantizeArgs& args) { quantize_as<int32_t>(args); }
+
+}  // namespace redfuser::cpu::RF_ISA

@@ -1,0 +1,161 @@
+// The operations of a chain for one row (ChainArgs), as few steps as they become.
+#pragma once
+
+#include "cpu/simd/isa.h"
+#include "cpu/simd/pointwise/chain_types.h"
+
+namespace redfuser::cpu::RF_ISA {
+namespace {
+
+// Operations with a vector (V) or a scalar (S), on the value v.
+enum class Code : uint8_t {
+  AddV,      // v + o
+  SubV,      // v − o
+  SubFromV,  // o − v
+  MulV,      // v · o
+  DivV,      // v / o
+  DivIntoV,  // o / v
+  MaxV,      // the greater; not a number if one of them is none
+  MaxOfV,    // the same: of equal ones v, not o
+  MinV,
+  MinOfV,
+  AddS,
+  SubFromS,
+  MulS,
+  DivS,
+  DivIntoS,
+  MaxS,  // of a scalar that is a number
+  MaxOfS,
+  MinS,
+  MinOfS,
+  ScaleS,  // v · o + second
+  ClampS,  // the lesser of `second` and the greater of o and v
+  Abs,
+  Round,
+};
+
+template <class T>
+struct Step {
+  Code code;
+  T scalar, second;
+  const T* vector;
+  int link = 0;  // that the vector is of
+};
+
+// Steps from `first` on that divide, round, add a zero point and bound the sum to whole numbers of
+// 8 bits, into bytes.
+struct QuantizedEnd {
+  bool any = false;
+  int first = 0;
+  float scale = 1, reciprocal = 1;
+  int zero = 0, low = 0, high = 0;
+};
+
+template <class T>
+struct Row {
+  const char* first;
+  ChainType first_type, out_type;
+  int64_t first_bytes, out_bytes;  // of an element
+  Step<T> steps[kMostLinks];
+  int count = 0;
+  QuantizedEnd end;
+};
+
+template <class T>
+Step<T> vector_step(ChainOp op, const T* from) {
+  constexpr Code kCodes[] = {Code::AddV,     Code::SubV, Code::SubFromV, Code::MulV, Code::DivV,
+                             Code::DivIntoV, Code::MaxV, Code::MaxOfV,   Code::MinV, Code::MinOfV};
+  return {kCodes[static_cast<int>(op) - static_cast<int>(ChainOp::Add)], T(0), T(0), from};
+}
+
+// v − o = v + (−o), −v = v · −1, and a bound that is not a number gives v + o.
+template <class T>
+Step<T> scalar_step(ChainOp op, T o) {
+  constexpr Code kCodes[] = {Code::MulS,     Code::Abs,  Code::Round, Code::AddS,     Code::AddS,
+                             Code::SubFromS, Code::MulS, Code::DivS,  Code::DivIntoS, Code::MaxS,
+                             Code::MaxOfS,   Code::MinS, Code::MinOfS};
+  if (op == ChainOp::Neg) o = T(-1);
+  if (op == ChainOp::Sub) o = -o;
+  const bool bound = op >= ChainOp::Max;
+  return {bound && o != o ? Code::AddS : kCodes[static_cast<int>(op)], o, T(0), nullptr};
+}
+
+// The step and the next one as one step.
+template <class T>
+bool joins(Step<T>& step, const Step<T>& next) {
+  if (step.code == Code::MulS && next.code == Code::AddS) {
+    step.code = Code::ScaleS;
+  } else if (step.code == Code::MaxS && next.code == Code::MinS) {
+    step.code = Code::ClampS;
+  } else {
+    return false;
+  }
+  step.second = next.scalar;
+  return true;
+}
+
+RF_INLINE const char* first_of_row(const ChainArgs& g, int64_t r, int64_t bytes) {
+  const int64_t offset = g.first.offsets ? g.first.offsets[r] : r * g.first.stride;
+  return static_cast<const char*>(g.first.data) + offset * bytes;
+}
+
+// Of scales by which no rest of a division is too small to be exact.
+template <class T>
+QuantizedEnd quantized_end(const Row<T>& row) {
+  const bool bytes = row.out_type == ChainType::UInt8 || row.out_type == ChainType::Int8;
+  if (sizeof(T) != sizeof(float) || !bytes || row.count < 3) return {};
+  int i = row.count - 1;
+  const Step<T>& bounds = row.steps[i];
+  const T zero = row.steps[i - 1].code == Code::AddS ? row.steps[--i].scalar : T(0);
+  if (bounds.code != Code::ClampS || i < 2 || row.steps[i - 1].code != Code::Round) return {};
+  const Step<T>& division = row.steps[i - 2];
+  const T scale = division.scalar < 0 ? -division.scalar : division.scalar;
+  const bool fits = division.code == Code::DivS && scale >= T(0x1p-60) && scale <= T(0x1p60);
+  const T low = bounds.scalar, high = bounds.second;
+  if (!fits || !(zero >= -255 && zero <= 255) || !(low >= -128 && low <= high && high <= 255)) {
+    return {};
+  }
+  const QuantizedEnd end{true,
+                         i - 2,
+                         static_cast<float>(division.scalar),
+                         static_cast<float>(1 / division.scalar),
+                         static_cast<int>(zero),
+                         static_cast<int>(low),
+                         static_cast<int>(high)};
+  const bool whole = end.zero == zero && end.low == low && end.high == high;
+  const bool of_type = row.out_type == ChainType::Int8 ? high <= 127 : low >= 0;
+  return whole && of_type ? end : QuantizedEnd{};
+}
+
+template <class T>
+Row<T> row_of_chain(const ChainArgs& g, int64_t r) {
+  Row<T> row;
+  row.first_type = g.first_type, row.out_type = g.out_type;
+  row.first_bytes = bytes_of<T>(g.first_type), row.out_bytes = bytes_of<T>(g.out_type);
+  row.first = first_of_row(g, r, row.first_bytes);
+  for (int i = 0; i < g.count; ++i) {
+    const ChainLink& link = g.links[i];
+    const bool scalar = is_unary(link.op) || !link.vector;
+    const T* from = is_unary(link.op) ? nullptr : row_of<T>(link.operand, r);
+    Step<T> step = scalar ? scalar_step<T>(link.op, from == nullptr ? T(0) : *from)
+                          : vector_step<T>(link.op, from);
+    step.link = i;
+    if (row.count > 0 && joins(row.steps[row.count - 1], step)) continue;
+    row.steps[row.count++] = step;
+  }
+  row.end = quantized_end(row);
+  return row;
+}
+
+// The same chain with its vectors in another row.
+template <class T>
+RF_INLINE void move_to_row(Row<T>& row, const ChainArgs& g, int64_t r) {
+  row.first = first_of_row(g, r, row.first_bytes);
+  for (int i = 0; i < row.count; ++i) {
+    Step<T>& step = row.steps[i];
+    if (step.vector != nullptr) step.vector = row_of<T>(g.links[step.link].operand, r);
+  }
+}
+
+}  // namespace
+}  // namespace redfuser::cpu::RF_ISA
