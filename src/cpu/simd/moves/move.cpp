@@ -105,6 +105,10 @@ RF_INLINE Permutation<T> permutation_of(const MoveArgs& g, int64_t c) {
   Permutation<T> p;
   for (int l = 0; l < W; ++l) at[l] = column_at(g, c + l), p.lanes[l] = -1;
   while (p.sources < kSources && add_source(at, p)) {
+    // Elements all over the tensor are not worth the search for more.
+    int covered = 0;
+    for (int l = 0; l < W; ++l) covered += p.lanes[l] >= 0;
+    if (covered * 2 * kSources < W * p.sources) break;
   }
   for (int l = 0; l < W; ++l) {
     if (p.lanes[l] < 0) p.sources = 0;
