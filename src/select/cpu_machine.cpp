@@ -8,6 +8,7 @@ CpuMachine vectors_of_32_bytes() {
   m.lanes = 8, m.block_rows = 6;
   m.l1_bytes = 32 << 10, m.l2_bytes = 512 << 10;
   m.l1_rate = 140000, m.l2_rate = 80000, m.memory_rate = 25000;
+  m.divide_rate = 800, m.permute_rate = 5000;
   m.special_rate = 2000, m.convert_rate = 7000, m.narrow_rate = 2500;
   m.product_rate = 48000, m.product_row_rate = 12000, m.product_dot_rate = 33000;
   m.sums_rate = 50000;
@@ -22,6 +23,7 @@ CpuMachine vectors_of_32_bytes() {
 CpuMachine vectors_of_16_bytes() {
   CpuMachine m = vectors_of_32_bytes();
   m.lanes = 4;
+  m.divide_rate = 400, m.permute_rate = m.gather_rate;
   m.special_rate = 1000, m.convert_rate = 2000, m.narrow_rate = 1000;
   m.product_rate = 16000, m.product_row_rate = 6000, m.product_dot_rate = 12000;
   m.window_rate = 16000, m.dot_rate = 16000, m.integer_rate = 2500;

@@ -17,7 +17,7 @@ struct CpuMachine {
   double line_rate = 250;           // cache lines from memory, each far from the one before
   double fault_rate = 2500;         // bytes of fresh pages
   double special_rate = 3700;       // exponentials and the like
-  double divide_rate = 300;         // 64-bit integers
+  double divide_rate = 1500;        // integers
   double convert_rate = 10500;      // elements between types
   double narrow_rate = 5500;        // to 16 bits
   double bfloat_share = 0.6;        // of the time of both for bfloat16
@@ -25,6 +25,7 @@ struct CpuMachine {
   double lookup_rate = 2500;        // elements of a table of bytes' values
   double scalar_rate = 450;         // elements one by one: ranked, summed as they run
   double gather_rate = 2300;        // elements at a stride or by a table of offsets
+  double permute_rate = 8000;       // elements by a table that several rows share
   double transpose_rate = 3000;     // elements of rows that lie beside each other
   double sort_rate = 150;           // comparisons
   double move_rate = 1200;          // elements and their indices, within a list

@@ -158,6 +158,7 @@ TEST(CpuFamilies, EveryConfigurationComputesTheSame) {
       // In sections: at the edges, mirrored, and by periods that begin several times.
       {"p = Constant<value_ints = [2, 9, 1, 30]>() y = Pad<mode = \"reflect\">(x, p)", {31, 40}, 4},
       {"p = Constant<value_ints = [0, 50, 0, 95]>() y = Pad<mode = \"wrap\">(x, p)", {31, 40}, 4},
+      {"p = Constant<value_ints = [2, 3, 1, -2]>() y = Pad(x, p)", {31, 40}, 5, true},
       // In stages: along one axis, along both, with what precedes.
       {"s = Constant<value_floats = [2.0, 2.0]>() y = Resize<mode = \"linear\">(x, , s)",
        {31, 40},
@@ -179,6 +180,29 @@ TEST(CpuFamilies, EveryConfigurationComputesTheSame) {
        {24, 120},
        9,
        true},
+      // By the kernel of the one operator, pass after pass in any order.
+      {"d = Constant<value_ints = [2, 12, 10, 12]>() r = Reshape(x, d) "
+       "s = Constant<value_ints = [2, 12, 7, 19]>() y = Resize<mode = \"linear\">(r, , , s)",
+       {24, 120},
+       8,
+       true},
+      {"d = Constant<value_ints = [2, 20, 24, 3]>() r = Reshape(x, d) "
+       "s = Constant<value_ints = [2, 33, 9, 3]>() y = Resize<mode = \"linear\", "
+       "coordinate_transformation_mode = \"pytorch_half_pixel\">(r, , , s)",
+       {24, 120},
+       6,
+       true},
+      {"d = Constant<value_ints = [1, 12, 12, 20]>() r = Reshape(x, d) "
+       "s = Constant<value_ints = [1, 31, 5, 20]>() y = Resize<mode = \"cubic\", "
+       "coordinate_transformation_mode = \"align_corners\">(r, , , s)",
+       {24, 120},
+       8,
+       true},
+      {"s = Constant<value_floats = [1.0, 0.5]>() y = Resize<mode = \"linear\", "
+       "coordinate_transformation_mode = \"asymmetric\">(x, , s)",
+       {24, 120},
+       4,
+       true},
       {"y = ReduceMax<keepdims = 0>(x)", {9, 131}, 1},
       {"a = Constant<value = int64[1] {0}>() y = ReduceSum(x, a)", {300, 70}, 4},
       {"a = Constant<value_int = 1>() y = CumSum(x, a)", {30, 70}, 1},
@@ -199,6 +223,29 @@ TEST(CpuFamilies, EveryConfigurationComputesTheSame) {
     const Program program = program_of(fmt::format("g (float[{}, {}] x) => (y{}) {{ {} }}",
                                                    c.dims[0], c.dims[1], ranks ? ", i" : "", body));
     EXPECT_GE(Steps(program, c.nan).run_all(), c.least);
+  }
+}
+
+// Not with what precedes or follows, which the kernel does not compute.
+TEST(CpuFamilies, AStepThatIsOneOperatorHasItsKernel) {
+  const std::string scales = "s = Constant<value_floats = [1.5, 2.5]>() ";
+  for (const auto& [body, offered] :
+       {std::pair{"y = Resize<mode = \"linear\">(x, , s)", true},
+        std::pair{"e = Exp(x) y = Resize<mode = \"linear\">(e, , s)", false},
+        std::pair{"r = Resize<mode = \"linear\">(x, , s) y = Exp(r)", false},
+        std::pair{"y = Resize(x, , s)", false}}) {
+    const Program program =
+        program_of(fmt::format("g (float[20, 30] x) => (y) {{ {}{} }}", scales, body));
+    const runtime::CompiledProgram& compiled = *program.handle();
+    bool found = false;
+    for (const fuse::Step& step : compiled.plan.steps) {
+      if (!std::holds_alternative<fuse::MapStep>(step.kind)) continue;
+      cpu::StepForm form{compiled.graph(), step.kind, {}, 1, true};
+      for (const auto& candidate : cpu::map_families()[0].offer(form).candidates) {
+        found |= candidate.choice.parameters.front().first == "operator";
+      }
+    }
+    EXPECT_EQ(found, offered) << body;
   }
 }
 

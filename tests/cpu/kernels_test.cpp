@@ -1,5 +1,6 @@
 // Pointwise steps, reductions and products on the CPU against double-precision references.
 #include "ir/scalars/operations.h"
+#include "ops/sizes.h"
 #include "support/cpu_harness.h"
 
 namespace redfuser {
@@ -75,6 +76,33 @@ TEST_F(CpuMap, Gather) {
     ir::Expr other = p.cast(DType::Int64, h.read(ids, {back[1], back[2]}));
     ir::Expr wrapped = p.select(p.make(Op::Less, {other, p.integer(0)}), p.add(other, v), other);
     check(dtype, {n, b, s}, back, h.read(table, {wrapped, back[0]}), 1e-6);
+  }
+}
+
+// Positions that vary over rows and columns, from either end.
+TEST_F(CpuMap, GatherElements) {
+  for (DType dtype : {DType::Float32, DType::Float16, DType::BFloat16, DType::Float64, DType::Int8,
+                      DType::UInt8, DType::Int32, DType::Int64, DType::Bool}) {
+    for (size_t along = 0; along < 3; ++along) {
+      for (DType index : {DType::Int32, DType::Int64}) {
+        const std::vector<int64_t> sizes{7, 23, 37};
+        std::vector<ir::Expr> shape, picked;
+        for (size_t d = 0; d < sizes.size(); ++d) {
+          shape.push_back(p.integer(sizes[d]));
+          picked.push_back(p.integer(d == along ? 19 : sizes[d] - 1));
+        }
+        const ir::ValueId x = h.integers(dtype, shape, 0, dtype == DType::Bool ? 1 : 100);
+        const ir::ValueId at = h.integers(index, picked, -sizes[along], sizes[along] - 1);
+        auto axes = axes_of(picked), from = axes;
+        from[along] = ops::data_index(p, h.read(at, axes), shape[along]);
+        SCOPED_TRACE(fmt::format("{} along {}", name_of(dtype), along));
+        check(dtype, picked, axes, h.read(x, from), 0);
+        // Without clamping, within positions that are known to be counted from the beginning.
+        const ir::ValueId low = h.integers(index, picked, 0, sizes[along] - 1);
+        from[along] = p.cast(DType::Int64, h.read(low, axes));
+        check(dtype, picked, axes, h.read(x, from), 0);
+      }
+    }
   }
 }
 

@@ -70,6 +70,16 @@ class Moves {
       return result;
     }
     stride = 0;
+    if (random_() % 4 == 0) {
+      // Few runs, an element of each in turn.
+      const int64_t runs = 2 + draw(4), apart = 1 + draw(500);
+      for (int64_t i = 0; i < count; ++i) {
+        result[static_cast<size_t>(i)] = i % runs * apart + i / runs;
+      }
+      memory = result;
+      table = memory.data();
+      return result;
+    }
     const int64_t jump = 1 + draw(random_() % 2 ? 3 : 40), runs = 1 + draw(9);
     int64_t at = 0;
     for (int64_t i = 0; i < count; ++i) {

@@ -72,6 +72,34 @@ TEST(CpuTilePrograms, RowsAreWrittenAsVectors) {
   }
 }
 
+// Around what is padded no element is read, and within no condition is asked.
+TEST(CpuTilePrograms, BoxesDecideConditionsAlongSeveralAxes) {
+  const OneStep step(
+      "(float[2, 9, 11] x) => (y) { p = Constant<value_ints = [0, 2, 3, 0, 1, -2]>() "
+      "y = Pad(x, p) }");
+  const cpu::StepForm form = step.form();
+  const auto& map = std::get<fuse::MapStep>(form.kind);
+  const auto boxes = cpu::map_sections(map, form.symbols, true);
+  EXPECT_EQ(boxes.size(), 4u);  // above, below, before and within
+  int64_t elements = 0;
+  for (const cpu::MapSection& box : boxes) {
+    std::vector<int64_t> sizes{2, 12, 12};
+    for (const cpu::AxisSection& part : box) sizes[part.axis] = part.end - part.begin;
+    elements += element_count(sizes);
+    const cpu::MapPlan plan(form, &box);
+    EXPECT_EQ(
+        count_in(plan.program.block,
+                 [](const auto& i) { return dynamic_cast<const cpu::Select*>(&i) != nullptr; }),
+        0);
+  }
+  EXPECT_EQ(elements, 2 * 12 * 12);
+  // Along one axis alone sections are all that there is to divide.
+  const OneStep rows("(float[9, 40] a, float[9, 30] b) => (y) { y = Concat<axis = 1>(a, b) }");
+  const cpu::StepForm joined = rows.form();
+  EXPECT_TRUE(
+      cpu::map_sections(std::get<fuse::MapStep>(joined.kind), joined.symbols, true).empty());
+}
+
 // Within a section the elements of padding lie at a stride.
 TEST(CpuTilePrograms, SectionsDecideWhereElementsAre) {
   struct Case {

@@ -39,9 +39,14 @@ int64_t find_outside(const T* at, int64_t count, ir::Interval<int64_t> bounds, T
   std::atomic<int64_t> found = count;
   pool.parallel_for((count + kChunk - 1) / kChunk, [&](int64_t chunk, int) {
     const int64_t first = chunk * kChunk, last = std::min(count, first + kChunk);
-    bool outside = false;
-    for (int64_t i = first; i < last; ++i) outside |= at[i] < bounds.low || at[i] > bounds.high;
-    if (!outside) return;
+    // The sign of a difference from either bound; bounds are too small for both to wrap around.
+    uint64_t outside = 0;
+    const auto low = static_cast<uint64_t>(bounds.low), high = static_cast<uint64_t>(bounds.high);
+    for (int64_t i = first; i < last; ++i) {
+      const auto position = static_cast<uint64_t>(static_cast<int64_t>(at[i]));
+      outside |= (position - low) | (high - position);
+    }
+    if (outside >> 63 == 0) return;
     int64_t i = first;
     while (at[i] >= bounds.low && at[i] <= bounds.high) ++i;
     int64_t known = found;

@@ -183,8 +183,14 @@ class Clock {
     const double count = rows * columns;
     const double all = static_cast<double>(access.size) * bytes;
     const bool distant = all > static_cast<double>(machine_.l2_bytes) / 2;
+    // A table of axes stays near its row, and several rows make it worth looking through.
+    const bool table = access.whole == kNoRegister && access.column_offsets != kNoRegister;
+    constexpr double kFewestRows = 3;
+    const bool permuted = table && !access.by_data && rows >= kFewestRows;
     double lines = 0;
-    if (distant && access.whole == kNoRegister && access.column_offsets == kNoRegister) {
+    if (distant && table && !access.by_data) {
+      lines = count * bytes / kLine;
+    } else if (distant && access.whole == kNoRegister && access.column_offsets == kNoRegister) {
       const double stride = std::fabs(static_cast<double>(access.column_stride)) * bytes;
       const double reused = access.row_stride == 1 ? rows : 1;
       lines = stride >= kLine ? count / std::min(reused, kLine / bytes) : count * stride / kLine;
@@ -197,7 +203,7 @@ class Clock {
     const double each = transposed
                             ? count / machine_.transpose_rate +
                                   columns * std::ceil(rows / machine_.lanes) * machine_.column
-                            : count / machine_.gather_rate;
+                            : count / (permuted ? machine_.permute_rate : machine_.gather_rate);
     return each + lines / machine_.line_rate;
   }
 

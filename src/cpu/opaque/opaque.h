@@ -65,6 +65,15 @@ class OpaqueCall : public ops::NodeView {
 
 using OpaqueFunction = void (*)(OpaqueCall&);
 
+// What a call with inputs and a first output of these sizes takes: microseconds of one thread, and
+// bytes of values in between.
+struct OpaqueCost {
+  double time;
+  int64_t bytes;
+};
+using OpaqueCostFunction = OpaqueCost (*)(const ops::NodeView& view, std::span<const Dims> inputs,
+                                          const Dims& output);
+
 // UserError for an operator without a kernel.
 std::unique_ptr<Kernel> make_opaque_kernel(const ir::Graph& graph, const fuse::OpaqueStep& step);
 

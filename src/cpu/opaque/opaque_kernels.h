@@ -28,7 +28,7 @@ void run_unique(OpaqueCall& call);
 // image/nms.cpp
 void run_non_max_suppression(OpaqueCall& call);
 
-// tensor/scatter.cpp
+// tensor/scatter_nd.cpp, tensor/scatter_elements.cpp
 void run_scatter_nd(OpaqueCall& call);
 void run_scatter_elements(OpaqueCall& call);
 
@@ -41,6 +41,8 @@ void run_dynamic_quantize_lstm(OpaqueCall& call);
 // image/resize.cpp
 void run_resize(OpaqueCall& call);
 void run_upsample(OpaqueCall& call);
+OpaqueCost cost_of_resize(const ops::NodeView& view, std::span<const Dims> inputs,
+                          const Dims& output);
 
 // tensor/sequence.cpp
 void run_sequence_construct(OpaqueCall& call);
@@ -88,8 +90,10 @@ void run_det(OpaqueCall& call);
 void run_cumprod(OpaqueCall& call);
 void run_bit_cast(OpaqueCall& call);
 
-// image/grid_sample.cpp, image/image.cpp
+// image/grid_sample.cpp, image/image.cpp, image/col2im.cpp, tensor/max_unpool.cpp
 void run_grid_sample(OpaqueCall& call);
+OpaqueCost cost_of_grid_sample(const ops::NodeView& view, std::span<const Dims> inputs,
+                               const Dims& output);
 void run_roi_align(OpaqueCall& call);
 void run_max_roi_pool(OpaqueCall& call);
 void run_max_unpool(OpaqueCall& call);

@@ -12,6 +12,7 @@ namespace {
 struct Entry {
   std::string_view name;
   OpaqueFunction function;
+  OpaqueCostFunction cost = nullptr;
 };
 
 // By domain and name (the ONNX domain has none), sorted.
@@ -32,7 +33,7 @@ constexpr Entry kKernels[] = {
     {"Det", run_det},
     {"Dropout", run_dropout},
     {"GRU", run_gru},
-    {"GridSample", run_grid_sample},
+    {"GridSample", run_grid_sample, cost_of_grid_sample},
     {"Identity", run_identity},
     {"LSTM", run_lstm},
     {"LpPool", run_lp_pool},
@@ -53,7 +54,7 @@ constexpr Entry kKernels[] = {
     {"RandomUniform", run_random_uniform},
     {"RandomUniformLike", run_random_uniform},
     {"RegexFullMatch", run_regex_full_match},
-    {"Resize", run_resize},
+    {"Resize", run_resize, cost_of_resize},
     {"RoiAlign", run_roi_align},
     {"STFT", run_stft},
     {"Scatter", run_scatter_elements},
@@ -71,7 +72,7 @@ constexpr Entry kKernels[] = {
     {"StringSplit", run_string_split},
     {"TfIdfVectorizer", run_tf_idf},
     {"Unique", run_unique},
-    {"Upsample", run_upsample},
+    {"Upsample", run_upsample, cost_of_resize},
     {"ai.onnx.ml.CategoryMapper", run_category_mapper},
     {"ai.onnx.ml.LabelEncoder", run_label_encoder},
     {"ai.onnx.ml.OneHotEncoder", run_one_hot_encoder},
@@ -87,14 +88,24 @@ constexpr Entry kKernels[] = {
 constexpr bool by_name(const Entry& a, const Entry& b) { return a.name < b.name; }
 static_assert(std::is_sorted(std::begin(kKernels), std::end(kKernels), by_name));
 
+const Entry* find_entry(std::string_view domain, std::string_view name) {
+  std::string qualified(name);
+  if (!domain.empty() && domain != "ai.onnx") qualified = std::string(domain) + "." + qualified;
+  const auto* found = std::lower_bound(std::begin(kKernels), std::end(kKernels),
+                                       Entry{qualified, nullptr}, by_name);
+  return found != std::end(kKernels) && found->name == qualified ? found : nullptr;
+}
+
 }  // namespace
 
 OpaqueFunction find_opaque(std::string_view domain, std::string_view name) {
-  std::string qualified(name);
-  if (!domain.empty() && domain != "ai.onnx") qualified = std::string(domain) + "." + qualified;
-  auto found = std::lower_bound(std::begin(kKernels), std::end(kKernels), Entry{qualified, nullptr},
-                                by_name);
-  return found != std::end(kKernels) && found->name == qualified ? found->function : nullptr;
+  const Entry* entry = find_entry(domain, name);
+  return entry != nullptr ? entry->function : nullptr;
+}
+
+OpaqueCostFunction find_opaque_cost(std::string_view domain, std::string_view name) {
+  const Entry* entry = find_entry(domain, name);
+  return entry != nullptr ? entry->cost : nullptr;
 }
 
 }  // namespace redfuser::cpu

@@ -1,5 +1,6 @@
 #include "cpu/simd/gemm_pack.h"
 #include "cpu/simd/isa.h"
+#include "cpu/simd/quotients.h"
 #include "cpu/simd/vector_math.h"
 
 namespace redfuser::cpu::RF_ISA {
@@ -96,31 +97,35 @@ RF_WRAPPING(AddInteger, +)
 RF_WRAPPING(SubInteger, -)
 RF_WRAPPING(MulInteger, *)
 
-// Of two integers. Division by zero and the overflowing quotient do not trap: they give zero and
-// the wrapped value.
 template <class T>
 RF_INLINE bool is_minus_one(T y) {
   return static_cast<T>(-1) < 0 && y == static_cast<T>(-1);
 }
-template <class T>
+
+// Of two integers and their truncated quotient. Remainders of a division by zero are zero.
 struct DivInteger {
-  static RF_INLINE T of(T x, T y) {
-    return y == 0 ? 0 : (is_minus_one(y) ? SubInteger<T>::of(0, x) : x / y);
+  template <class T>
+  static RF_INLINE T of(T, T, T q) {
+    return q;
   }
 };
-RF_BINARY(TruncModInteger, static_cast<T>((y == 0 || is_minus_one(y)) ? 0 : x % y))
-template <class T>
+struct TruncModInteger {
+  template <class T>
+  static RF_INLINE T of(T x, T y, T q) {
+    return y == 0 ? 0 : SubInteger<T>::of(x, MulInteger<T>::of(q, y));
+  }
+};
 struct FloorModInteger {
-  static RF_INLINE T of(T x, T y) {
-    const T r = TruncModInteger<T>::of(x, y);
+  template <class T>
+  static RF_INLINE T of(T x, T y, T q) {
+    const T r = TruncModInteger::of(x, y, q);
     return (r != 0 && ((r < 0) != (y < 0))) ? r + y : r;
   }
 };
-template <class T>
 struct FloorDivInteger {
-  static RF_INLINE T of(T x, T y) {
-    const T q = DivInteger<T>::of(x, y);
-    const T r = TruncModInteger<T>::of(x, y);
+  template <class T>
+  static RF_INLINE T of(T x, T y, T q) {
+    const T r = TruncModInteger::of(x, y, q);
     return (r != 0 && ((r < 0) != (y < 0))) ? q - 1 : q;
   }
 };
@@ -137,22 +142,42 @@ struct PowInteger {
   }
 };
 
-RF_INLINE float fmod_of(float x, float y) { return __builtin_fmodf(x, y); }
-RF_INLINE double fmod_of(double x, double y) { return __builtin_fmod(x, y); }
 RF_INLINE float floor_of(float x) { return __builtin_floorf(x); }
 RF_INLINE double floor_of(double x) { return __builtin_floor(x); }
 RF_INLINE float power_of(float x, float y) { return pow_of(x, y); }
 RF_INLINE double power_of(double x, double y) { return __builtin_pow(x, y); }
-RF_BINARY(TruncMod, fmod_of(x, y))
 RF_BINARY(FloorDiv, floor_of(x / y))
 RF_BINARY(Pow, power_of(x, y))
-template <class T>
+
+// Of a remainder and the divisor.
+struct TruncMod {
+  template <class T>
+  static RF_INLINE T of(T r, T) {
+    return r;
+  }
+};
 struct FloorMod {
-  static RF_INLINE T of(T x, T y) {
-    const T r = fmod_of(x, y);
+  template <class T>
+  static RF_INLINE T of(T r, T y) {
     return (r != 0 && ((r < 0) != (y < 0))) ? r + y : r;
   }
 };
+
+template <class T, class Function>
+void add_remainder(KernelTable& table, Elem elem, BinaryOp op) {
+  BinaryFn* modes = table.binary[static_cast<int>(elem)][static_cast<int>(op)];
+  modes[0] = remainder_kernel<T, Function, Mode::VV>;
+  modes[1] = remainder_kernel<T, Function, Mode::VS>;
+  modes[2] = remainder_kernel<T, Function, Mode::SV>;
+}
+
+template <class T, class Function>
+void add_quotient(KernelTable& table, Elem elem, BinaryOp op) {
+  BinaryFn* modes = table.binary[static_cast<int>(elem)][static_cast<int>(op)];
+  modes[0] = quotient_kernel<T, Function, Mode::VV>;
+  modes[1] = quotient_kernel<T, Function, Mode::VS>;
+  modes[2] = quotient_kernel<T, Function, Mode::SV>;
+}
 
 template <class T>
 void add_ordered(KernelTable& table, Elem elem) {
@@ -170,8 +195,8 @@ void add_floating(KernelTable& table, Elem elem) {
   add<T, Mul<T>>(table, elem, BinaryOp::Mul);
   add<T, Div<T>>(table, elem, BinaryOp::Div);
   add<T, FloorDiv<T>>(table, elem, BinaryOp::FloorDiv);
-  add<T, FloorMod<T>>(table, elem, BinaryOp::FloorMod);
-  add<T, TruncMod<T>>(table, elem, BinaryOp::TruncMod);
+  add_remainder<T, FloorMod>(table, elem, BinaryOp::FloorMod);
+  add_remainder<T, TruncMod>(table, elem, BinaryOp::TruncMod);
   add<T, Pow<T>>(table, elem, BinaryOp::Pow);
 }
 
@@ -189,10 +214,10 @@ void add_integer(KernelTable& table, Elem elem) {
   add<T, AddInteger<T>>(table, elem, BinaryOp::Add);
   add<T, SubInteger<T>>(table, elem, BinaryOp::Sub);
   add<T, MulInteger<T>>(table, elem, BinaryOp::Mul);
-  add<T, DivInteger<T>>(table, elem, BinaryOp::Div);
-  add<T, FloorDivInteger<T>>(table, elem, BinaryOp::FloorDiv);
-  add<T, FloorModInteger<T>>(table, elem, BinaryOp::FloorMod);
-  add<T, TruncModInteger<T>>(table, elem, BinaryOp::TruncMod);
+  add_quotient<T, DivInteger>(table, elem, BinaryOp::Div);
+  add_quotient<T, FloorDivInteger>(table, elem, BinaryOp::FloorDiv);
+  add_quotient<T, FloorModInteger>(table, elem, BinaryOp::FloorMod);
+  add_quotient<T, TruncModInteger>(table, elem, BinaryOp::TruncMod);
   add<T, PowInteger<T>>(table, elem, BinaryOp::Pow);
   add<T, ShiftLeft<T>>(table, elem, BinaryOp::ShiftLeft);
   add<T, ShiftRight<T>>(table, elem, BinaryOp::ShiftRight);

@@ -85,6 +85,8 @@ void add_select(KernelTable& table);
 void add_reduce(KernelTable& table);
 void add_convert(KernelTable& table);
 void add_moves(KernelTable& table);
+void add_gathers(KernelTable& table);
+void add_rank(KernelTable& table);
 void add_running(KernelTable& table);
 void add_gemm(KernelTable& table);
 void add_integer_gemm(KernelTable& table);

@@ -132,6 +132,31 @@ struct MoveArgs {
 };
 using MoveFn = void (*)(const MoveArgs& args);
 
+// out = max(min(x < 0 ? x + size : x, last), 0) of positions x, a vector.
+struct PositionBounds {
+  int64_t size, last;
+};
+using PositionFn = void (*)(int64_t rows, int64_t cols, int64_t* out, int64_t out_stride, Operand a,
+                            const PositionBounds& bounds);
+
+// out[r, c] = from[row(r) + positions[r, c] · scale + c · column_stride], where row(r) is
+// row_offsets[r] if there is a table, else r · row_stride; all of them elements of `from`.
+struct GatherArgs {
+  int64_t rows = 0, columns = 0;
+  const void* from = nullptr;
+  Operand positions;  // a vector
+  int64_t scale = 1, column_stride = 0, row_stride = 0;
+  const int64_t* row_offsets = nullptr;
+  void* out = nullptr;
+  int64_t out_stride = 0;
+};
+using GatherFn = void (*)(const GatherArgs& args);
+
+// The first of the elements [begin, count) of x that is larger, or smaller, than the element at
+// `bound`, or NaN where that is a number; `count` without one.
+using RankFn = int64_t (*)(const void* x, int64_t begin, int64_t count, const void* bound,
+                           bool largest);
+
 // C[m, n] (+)= Σ_k A[m, k] · B[k, n]. Element (i, j) of A is at a.data + row(i) + column(j), where
 // row(i) is row_offsets[i] if there is a table, else i * row_stride; columns likewise.
 struct MatrixView {
@@ -244,6 +269,9 @@ struct KernelTable {
   ConvertFn load[kStorageTypes];           // storage -> its element class
   ConvertFn store[kElems][kStorageTypes];  // element class -> storage, wrapping integers
   MoveFn move[4];                          // elements of 1, 2, 4 and 8 bytes
+  PositionFn bound_positions;
+  GatherFn gather[4];  // likewise
+  RankFn next_before[kElems];
   GemmFn gemm_f32, gemm_f64;
   PackFn pack_f32, pack_f64;
   const RecurrentKernels *recurrent_f32, *recurrent_f64;

@@ -17,6 +17,8 @@ const KernelTable& table() {
     add_reduce(t);
     add_convert(t);
     add_moves(t);
+    add_gathers(t);
+    add_rank(t);
     add_running(t);
     add_gemm(t);
     add_integer_gemm(t);

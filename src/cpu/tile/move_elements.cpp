@@ -54,9 +54,10 @@ void dispatch_bytes(size_t bytes, const Run& run) {
   }
 }
 
-const MoveFn& move_of(size_t bytes) {
-  return kernels().move[bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3];
-}
+// Of the kernels of elements of so many bytes.
+int number_of(size_t bytes) { return bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3; }
+
+const MoveFn& move_of(size_t bytes) { return kernels().move[number_of(bytes)]; }
 
 void move_in_range(const MoveSource& s, const TilePart& p) {
   const Walk& w = s.walk;
@@ -81,6 +82,35 @@ void move_in_range(const MoveSource& s, const TilePart& p) {
   move_of(s.bytes)(g);
 }
 
+const int64_t* positions_of(const Operand& whole, int64_t row) {
+  return static_cast<const int64_t*>(whole.data) +
+         (whole.offsets ? whole.offsets[row] : row * whole.stride);
+}
+
+void gather_in_range(const MoveSource& s, const TilePart& p) {
+  const Walk& w = s.walk;
+  GatherArgs g;
+  g.rows = p.rows, g.columns = p.columns;
+  int64_t first = w.origin + p.column * w.column_stride;
+  g.positions = *w.whole;
+  g.positions.data = static_cast<const int64_t*>(w.whole->data) + p.column;
+  if (w.whole->offsets) {
+    g.positions.offsets += p.row;
+  } else {
+    g.positions.data = positions_of(g.positions, p.row);
+  }
+  if (w.row_offsets) {
+    g.row_offsets = w.row_offsets + p.row;
+  } else {
+    g.row_stride = w.row_stride;
+    first += p.row * w.row_stride;
+  }
+  g.scale = w.whole_scale, g.column_stride = w.column_stride;
+  g.from = s.from + first * static_cast<int64_t>(s.bytes);
+  g.out = p.data, g.out_stride = p.stride;
+  kernels().gather[number_of(s.bytes)](g);
+}
+
 // Element by element, those outside of the tensor from its ends.
 template <typename T>
 void move_clamped(const MoveSource& s, const TilePart& p) {
@@ -89,15 +119,14 @@ void move_clamped(const MoveSource& s, const TilePart& p) {
   const int64_t last = s.access.size - 1;
   for (int64_t r = 0; r < p.rows; ++r) {
     T* out = reinterpret_cast<T*>(p.data) + r * p.stride;
+    const int64_t row = w.row(p.row + r);
     if (w.whole) {
-      const Operand& o = *w.whole;
-      const int64_t* index = static_cast<const int64_t*>(o.data) +
-                             (o.offsets ? o.offsets[p.row + r] : (p.row + r) * o.stride) + p.column;
+      const int64_t* index = positions_of(*w.whole, p.row + r) + p.column;
       for (int64_t c = 0; c < p.columns; ++c) {
-        out[c] = from[std::clamp<int64_t>(w.origin + index[c], 0, last)];
+        const int64_t at = row + index[c] * w.whole_scale + w.column(p.column + c);
+        out[c] = from[std::clamp<int64_t>(at, 0, last)];
       }
     } else {
-      const int64_t row = w.row(p.row + r);
       for (int64_t c = 0; c < p.columns; ++c) {
         out[c] = from[std::clamp<int64_t>(row + w.column(p.column + c), 0, last)];
       }
@@ -161,7 +190,9 @@ void scatter_transposed(size_t bytes, char* to, const Walk& w, const TilePart& p
 
 void move_elements(const MoveSource& s, const TilePart& p) {
   if (p.rows == 0 || p.columns == 0) return;
-  if (s.walk.whole) {
+  if (s.walk.whole && s.access.in_range) {
+    gather_in_range(s, p);
+  } else if (s.walk.whole) {
     dispatch_bytes(s.bytes, [&](auto tag) { move_clamped<decltype(tag)>(s, p); });
   } else if (s.access.in_range) {
     move_in_range(s, p);

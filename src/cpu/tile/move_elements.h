@@ -15,7 +15,8 @@ struct Walk {
   int64_t rows = 1, columns = 1;
   int64_t origin = 0, row_stride = 0, column_stride = 0;
   const int64_t *row_offsets = nullptr, *column_offsets = nullptr;
-  const Operand* whole = nullptr;  // element by element, besides the origin
+  const Operand* whole = nullptr;  // a part element by element, times whole_scale
+  int64_t whole_scale = 1;
   int64_t row(int64_t r) const { return origin + (row_offsets ? row_offsets[r] : r * row_stride); }
   int64_t column(int64_t c) const { return column_offsets ? column_offsets[c] : c * column_stride; }
 };

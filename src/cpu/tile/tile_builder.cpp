@@ -174,7 +174,18 @@ RegisterId TileBuilder::numbered(const Key& key, int depth,
 
 namespace {
 
-enum Tag : int64_t { kConstant, kUnary, kBinary, kSelect, kConvert, kSpread, kRow, kColumn, kSlot };
+enum Tag : int64_t {
+  kConstant,
+  kUnary,
+  kBinary,
+  kSelect,
+  kConvert,
+  kSpread,
+  kRow,
+  kColumn,
+  kSlot,
+  kPosition
+};
 
 int64_t bits(double x) {
   int64_t b;
@@ -339,6 +350,30 @@ RegisterId TileBuilder::build_select(ir::Expr expr) {
   return numbered({kSelect, condition, a, b}, depth, [&] {
     const RegisterId out = make(elem, shape, scope, depth);
     emit(std::make_unique<Select>(elem, out, condition, a, b), depth);
+    return out;
+  });
+}
+
+RegisterId TileBuilder::build_position(ir::Expr expr) {
+  using ir::ExprOp;
+  const auto is = [](ir::Expr e, ExprOp op) { return e->op == op && e->dtype == DType::Int64; };
+  if (!is(expr, ExprOp::Max) || !expr->args[1]->is_constant(0)) return kNoRegister;
+  const ir::Expr limited = expr->args[0];
+  if (!is(limited, ExprOp::Min) || !limited->args[1]->is_constant()) return kNoRegister;
+  const ir::Expr counted = limited->args[0];
+  if (!is(counted, ExprOp::Select)) return kNoRegister;
+  const ir::Expr negative = counted->args[0], position = counted->args[2];
+  const bool from_end = negative->op == ExprOp::Less && negative->args[0] == position &&
+                        negative->args[1]->is_constant(0);
+  const ir::Expr size = pool_.sub(counted->args[1], position);
+  if (!from_end || !size->is_constant()) return kNoRegister;
+  const RegisterId a = converted(compile(position), Elem::I64);
+  const Register from = info(a);
+  if (from.shape == Shape::Scalar) return kNoRegister;
+  const PositionBounds bounds{size->integer, limited->args[1]->integer};
+  return numbered({kPosition, a, bounds.size, bounds.last}, from.depth, [&] {
+    const RegisterId out = make(Elem::I64, from.shape, from.scope, from.depth);
+    emit(std::make_unique<BoundPositions>(out, a, bounds), from.depth);
     return out;
   });
 }

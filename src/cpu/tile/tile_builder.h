@@ -126,6 +126,9 @@ class TileBuilder {
   RegisterId build_exact_sum(ir::Expr expr);
   RegisterId build_low_bit_cast(ir::Expr cast);
   RegisterId build_select(ir::Expr select);
+  // A position that counts from the end where it is negative, within bounds; kNoRegister for any
+  // other expression.
+  RegisterId build_position(ir::Expr expr);
   // The value of 8 bits of which the expression is a function: null for a constant, the expression
   // itself where it is a function of others or of several.
   ir::Expr byte_source(ir::Expr expr);

@@ -1,5 +1,6 @@
 // Where the elements of reads and outputs lie.
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "cpu/tile/factors.h"
@@ -54,19 +55,22 @@ Access TileBuilder::analyze(ir::Expr offset, const std::vector<ir::Expr>& row_ax
     ir::Polynomial& part = row && column ? mixed : row ? rows : column ? columns : scalars;
     part.insert(term);
   }
-  if (!mixed.empty()) {
-    access.whole = converted(compile(from_polynomial(pool_, mixed + rows + columns)), Elem::I64);
+  if (auto stride = flat_stride(rows, row_axes)) {
+    access.row_stride = *stride;
   } else {
-    if (auto stride = flat_stride(rows, row_axes)) {
-      access.row_stride = *stride;
-    } else {
-      access.row_offsets = converted(compile(from_polynomial(pool_, rows)), Elem::I64);
-    }
-    if (auto stride = flat_stride(columns, column_axes)) {
-      access.column_stride = *stride;
-    } else {
-      access.column_offsets = converted(compile(from_polynomial(pool_, columns)), Elem::I64);
-    }
+    access.row_offsets = converted(compile(from_polynomial(pool_, rows)), Elem::I64);
+  }
+  if (auto stride = flat_stride(columns, column_axes)) {
+    access.column_stride = *stride;
+  } else if (mixed.empty()) {
+    access.by_data = from_polynomial(pool_, columns)->has_read;
+    access.column_offsets = converted(compile(from_polynomial(pool_, columns)), Elem::I64);
+  } else {
+    mixed = mixed + columns;
+  }
+  if (mixed.size() == 1) access.whole_scale = std::exchange(mixed.begin()->second, 1);
+  if (!mixed.empty()) {
+    access.whole = converted(compile(from_polynomial(pool_, mixed)), Elem::I64);
   }
   ir::Polynomial computed;
   for (auto& [monomial, coefficient] : scalars) {

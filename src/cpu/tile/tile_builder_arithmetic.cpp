@@ -44,6 +44,7 @@ RegisterId TileBuilder::build(ir::Expr expr) {
     default:
       break;
   }
+  if (const RegisterId position = build_position(expr); position != kNoRegister) return position;
   if (!leaves_type(expr->op, expr->dtype)) return build_operation(expr);
   const RegisterId words = compile_modular(expr);
   return may_overflow(expr) ? wrapped(words, expr->dtype) : words;

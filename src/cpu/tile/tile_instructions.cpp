@@ -239,6 +239,22 @@ void Select::run(TileContext& machine) const {
       operand(machine, reads[1], r.shape), operand(machine, reads[2], r.shape));
 }
 
+BoundPositions::BoundPositions(RegisterId out, RegisterId a, PositionBounds bounds)
+    : bounds(bounds) {
+  reads = {a};
+  writes = {out};
+  elementwise = bindable = true;
+}
+
+void BoundPositions::run(TileContext& machine) const {
+  const RegisterId out = writes[0];
+  const Register& r = info(machine, out);
+  const Extents e = extents_of(machine, r);
+  kernels().bound_positions(e.rows, padded_columns(machine, out, e.columns, reads),
+                            reinterpret_cast<int64_t*>(slot(machine, out).data),
+                            slot(machine, out).stride, operand(machine, reads[0], r.shape), bounds);
+}
+
 Convert::Convert(ConvertFn function, RegisterId out, RegisterId a) : function(function) {
   reads = {a};
   writes = {out};

@@ -106,6 +106,13 @@ struct Select final : Instruction {
   Elem elem;
 };
 
+// Positions counted from the end where they are negative, within bounds.
+struct BoundPositions final : Instruction {
+  BoundPositions(RegisterId out, RegisterId a, PositionBounds bounds);
+  void run(TileContext& machine) const override;
+  PositionBounds bounds;
+};
+
 // Element by element from one class to another, or a plain copy.
 struct Convert final : Instruction {
   Convert(ConvertFn function, RegisterId out, RegisterId a);

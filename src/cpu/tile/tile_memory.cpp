@@ -87,6 +87,7 @@ void LoadCopy::run(TileContext& machine) const {
   if (access.whole != kNoRegister) {
     whole = operand(machine, access.whole, r.shape);
     w.whole = &whole;
+    w.whole_scale = access.whole_scale;
   }
   const ConvertFn load = kernels().load[static_cast<int>(access.dtype)];
   const bool direct = same_storage(access.dtype);

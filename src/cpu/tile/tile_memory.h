@@ -16,7 +16,7 @@ struct Linear {
 };
 
 // Where the elements of a tensor that a tile touches are: base + row part + column part, each part
-// a stride or a table of offsets (an I64 register).
+// a stride or a table of offsets (an I64 register), and a part that varies over both.
 struct Access {
   int tensor = -1;  // number in the program's tensors (or outputs, for stores)
   DType dtype = DType::Undefined;
@@ -26,8 +26,11 @@ struct Access {
   RegisterId row_offsets = kNoRegister;
   int64_t column_stride = 0;
   RegisterId column_offsets = kNoRegister;
-  RegisterId whole = kNoRegister;  // if set: all of the offset but the base, element by element
-  bool in_range = false;           // proved for every row and column; else offsets are clamped
+  // If set: a part element by element, times whole_scale; there is no table of columns then.
+  RegisterId whole = kNoRegister;
+  int64_t whole_scale = 1;
+  bool by_data = false;   // a table of columns depends on elements, not on axes alone
+  bool in_range = false;  // proved for every row and column; else offsets are clamped
   std::vector<RegisterId> registers() const;
 };
 

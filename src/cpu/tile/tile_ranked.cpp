@@ -23,20 +23,37 @@ bool better(T a, T b, bool largest) {
   return largest ? a > b : a < b;
 }
 
+// A row's elements, and where the first one stands among all.
+template <typename T>
+struct RankedRow {
+  const T* x;
+  int64_t columns, first, keep;
+  bool largest;
+  RankFn next;
+
+  // The first element from `c` on that comes before the last of a full list.
+  int64_t next_from(int64_t c, const T* values) const {
+    return next(x, c, columns, values + keep - 1, largest);
+  }
+};
+
 // Inserts each element after equal ones, since elements arrive in order of index.
 template <typename T>
-void keep_row(const T* x, int64_t columns, int64_t first, int64_t keep, bool largest, T* values,
-              int64_t* indices) {
-  int64_t filled = std::min(first, keep);
-  for (int64_t c = 0; c < columns; ++c) {
-    if (filled == keep && !better(x[c], values[keep - 1], largest)) continue;
-    int64_t place = filled < keep ? filled++ : keep - 1;
-    for (; place > 0 && better(x[c], values[place - 1], largest); --place) {
+void keep_row(const RankedRow<T>& row, T* values, int64_t* indices) {
+  int64_t filled = std::min(row.first, row.keep);
+  for (int64_t c = 0; c < row.columns; ++c) {
+    if (filled == row.keep) {
+      c = row.next_from(c, values);
+      if (c == row.columns) break;
+    }
+    const T x = row.x[c];
+    int64_t place = filled < row.keep ? filled++ : row.keep - 1;
+    for (; place > 0 && better(x, values[place - 1], row.largest); --place) {
       values[place] = values[place - 1];
       indices[place] = indices[place - 1];
     }
-    values[place] = x[c];
-    indices[place] = first + c;
+    values[place] = x;
+    indices[place] = row.first + c;
   }
 }
 
@@ -48,19 +65,20 @@ struct Ranked {
 
 // Sorts the elements that may enter the list and merges them with it.
 template <typename T>
-void merge_row(const T* x, int64_t columns, int64_t first, int64_t keep, bool largest, T* values,
-               int64_t* indices) {
+void merge_row(const RankedRow<T>& row, T* values, int64_t* indices) {
   thread_local std::vector<Ranked<T>> found, merged;
-  const int64_t filled = std::min(first, keep);
+  const int64_t keep = row.keep, filled = std::min(row.first, keep);
+  const bool largest = row.largest;
   const auto before = [&](const Ranked<T>& a, const Ranked<T>& b) {
     if (better(a.value, b.value, largest)) return true;
     return !better(b.value, a.value, largest) && a.index < b.index;
   };
   found.clear();
-  for (int64_t c = 0; c < columns; ++c) {
-    if (filled < keep || better(x[c], values[keep - 1], largest))
-      found.push_back({x[c], first + c});
+  for (int64_t c = 0; c < row.columns; ++c) {
+    if (filled == keep) c = row.next_from(c, values);
+    if (c < row.columns) found.push_back({row.x[c], row.first + c});
   }
+  if (found.empty()) return;
   if (static_cast<int64_t>(found.size()) > keep) {
     std::nth_element(found.begin(), found.begin() + keep, found.end(), before);
     found.resize(static_cast<size_t>(keep));
@@ -89,10 +107,11 @@ template <typename T>
 void keep_rows(TileContext& machine, const KeepBest& op) {
   const auto& columns = machine.columns[static_cast<size_t>(info(machine, op.reads[0]).scope)];
   const int64_t rows = has_rows(info(machine, op.writes[0]).shape) ? machine.rows.count : 1;
+  const RankFn next = kernels().next_before[static_cast<int>(info(machine, op.reads[0]).elem)];
   for (int64_t r = 0; r < rows; ++r) {
     const auto rank = op.merges ? merge_row<T> : keep_row<T>;
-    rank(reinterpret_cast<const T*>(row_address(machine, op.reads[0], r)), columns.count,
-         columns.begin, op.keep, op.largest,
+    const T* x = reinterpret_cast<const T*>(row_address(machine, op.reads[0], r));
+    rank({x, columns.count, columns.begin, op.keep, op.largest, next},
          reinterpret_cast<T*>(row_address(machine, op.writes[0], r)),
          reinterpret_cast<int64_t*>(row_address(machine, op.writes[1], r)));
   }

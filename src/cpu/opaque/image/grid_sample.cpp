@@ -78,9 +78,20 @@ struct Line {
   }
 };
 
+constexpr size_t kMostTaps = 4;  // of a line
+
 struct Tap {
   int64_t element;
   double weight;
+};
+
+// A line's taps that are elements.
+struct LineTaps {
+  Tap taps[kMostTaps];
+  size_t count = 0;
+  void add(int64_t element, double weight) {
+    if (element >= 0) taps[count++] = {element, weight};
+  }
 };
 
 double cubic_weight(double distance) {
@@ -90,40 +101,85 @@ double cubic_weight(double distance) {
   return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
 }
 
-std::vector<Tap> taps_of(const Line& line, double coordinate, const Sampling& s) {
+// std::floor without a call.
+double floor_of(double x) {
+  if (!(std::fabs(x) < 0x1p52)) return x;
+  const auto towards_zero = static_cast<double>(static_cast<int64_t>(x));
+  return towards_zero > x ? towards_zero - 1 : towards_zero;
+}
+
+LineTaps taps_of(const Line& line, double coordinate, const Sampling& s) {
+  LineTaps taps;
   const auto n = static_cast<double>(line.size);
   double x = s.align_corners ? (coordinate + 1) / 2 * (n - 1) : ((coordinate + 1) * n - 1) / 2;
   if (!std::isfinite(x)) x = line.padding == Padding::Zeros ? -2 : 0;
   if (s.interpolation == Interpolation::Nearest) {
-    return {{line.element(line.padded(std::nearbyint(x))), 1}};
+    taps.add(line.element(line.padded(std::nearbyint(x))), 1);
+    return taps;
   }
   x = line.padded(x);
-  const double floor = std::floor(x);
+  const double floor = floor_of(x);
   if (s.interpolation == Interpolation::Linear) {
-    return {{line.element(floor), 1 - (x - floor)}, {line.element(floor + 1), x - floor}};
+    taps.add(line.element(floor), 1 - (x - floor));
+    taps.add(line.element(floor + 1), x - floor);
+    return taps;
   }
-  std::vector<Tap> taps;
-  for (int k = -1; k <= 2; ++k) {
-    taps.push_back({line.element(floor + k), cubic_weight(x - floor - k)});
-  }
+  for (int k = -1; k <= 2; ++k) taps.add(line.element(floor + k), cubic_weight(x - floor - k));
   return taps;
 }
 
-// Elements and weights of a point: the product of its lines' taps.
-std::vector<Tap> point_taps(const std::vector<std::vector<Tap>>& lines,
-                            const std::vector<int64_t>& strides) {
-  std::vector<Tap> taps{{0, 1}};
-  for (size_t d = 0; d < lines.size(); ++d) {
-    std::vector<Tap> wider;
-    for (const Tap& tap : taps) {
-      for (const Tap& next : lines[d]) {
-        if (next.element < 0) continue;
-        wider.push_back({tap.element + next.element * strides[d], tap.weight * next.weight});
+// Elements and weights of a point: the products of its lines' taps.
+template <typename W>
+struct PointTaps {
+  ChargedVector<int64_t> elements;
+  ChargedVector<W> weights;
+  size_t count = 0;
+
+  explicit PointTaps(size_t most) : elements(most), weights(most) {}
+
+  void set(const std::vector<Line>& lines, const std::vector<int64_t>& strides, const double* at,
+           const Sampling& sampling) {
+    elements[0] = 0, weights[0] = 1, count = 1;
+    for (size_t d = 0; d < lines.size(); ++d) {
+      // Coordinates are in the order x, y, z: the last dimension first.
+      const LineTaps next = taps_of(lines[d], at[lines.size() - 1 - d], sampling);
+      // Downwards, so that the first factors are read before they are replaced.
+      for (size_t i = count; i-- > 0;) {
+        const int64_t element = elements[i];
+        const W weight = weights[i];
+        for (size_t k = 0; k < next.count; ++k) {
+          elements[i * next.count + k] = element + next.taps[k].element * strides[d];
+          weights[i * next.count + k] = weight * static_cast<W>(next.taps[k].weight);
+        }
       }
+      count *= next.count;
     }
-    taps = std::move(wider);
   }
-  return taps;
+};
+
+// The samples of one point in every channel, whose planes lie one after the other. `kCount`: the
+// taps, where they are known.
+template <size_t kCount = 0, typename W, typename T>
+void sample_channels(const PointTaps<W>& taps, const T* image, int64_t plane, int64_t channels,
+                     int64_t points, T* y) {
+  if constexpr (kCount == 0) {
+    if (taps.count == 4) return sample_channels<4>(taps, image, plane, channels, points, y);
+    if (taps.count == 8) return sample_channels<8>(taps, image, plane, channels, points, y);
+  }
+  const size_t count = kCount == 0 ? taps.count : kCount;
+  const int64_t* elements = taps.elements.data();
+  const W* weights = taps.weights.data();
+  for (int64_t c = 0; c < channels; ++c, image += plane, y += points) {
+    W sum = 0;
+    for (size_t i = 0; i < count; ++i) {
+      sum += weights[i] * static_cast<W>(image[elements[i]]);
+    }
+    if constexpr (std::is_same_v<W, T>) {
+      *y = sum;
+    } else {
+      *y = saturated<T>(static_cast<double>(sum));
+    }
+  }
 }
 
 }  // namespace
@@ -145,27 +201,39 @@ void run_grid_sample(OpaqueCall& call) {
   const int64_t plane = element_count(spatial), channels = in[1];
   const int64_t points = element_count({grid_dims.begin() + 1, grid_dims.end() - 1});
   if (plane == 0 && y.size() != 0) call.fail("the input has no elements to sample");
+  const size_t each = sampling.interpolation == Interpolation::Nearest  ? 1
+                      : sampling.interpolation == Interpolation::Linear ? 2
+                                                                        : kMostTaps;
+  size_t most = 1;
+  for (size_t d = 0; d < dimensions; ++d) most *= each;
+  std::vector<Line> lines;
+  for (const int64_t size : spatial) lines.emplace_back(size, sampling);
   dispatch(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
+    using W = std::conditional_t<std::is_same_v<T, float>, float, double>;
     parallel_ranges(call.threads(), in[0] * points, 64, [&](int64_t begin, int64_t end) {
+      PointTaps<W> taps(most);
       for (int64_t p = begin; p < end; ++p) {
-        std::vector<std::vector<Tap>> lines;
-        for (size_t d = 0; d < dimensions; ++d) {
-          // Coordinates are in the order x, y, z: the last dimension first.
-          const auto at = static_cast<size_t>(p) * dimensions + (dimensions - 1 - d);
-          lines.push_back(taps_of(Line(spatial[d], sampling), grid[at], sampling));
-        }
-        const std::vector<Tap> taps = point_taps(lines, strides);
+        taps.set(lines, strides, grid.data() + static_cast<size_t>(p) * dimensions, sampling);
         const int64_t n = p / points;
-        for (int64_t c = 0; c < channels; ++c) {
-          const T* image = x.as<T>() + (n * channels + c) * plane;
-          double sum = 0;
-          for (const Tap& tap : taps) sum += tap.weight * static_cast<double>(image[tap.element]);
-          y.as<T>()[(n * channels + c) * points + p % points] = saturated<T>(sum);
-        }
+        sample_channels(taps, x.as<T>() + n * channels * plane, plane, channels, points,
+                        y.as<T>() + n * channels * points + p % points);
       }
     });
   });
+}
+
+OpaqueCost cost_of_grid_sample(const ops::NodeView& view, std::span<const Dims> inputs,
+                               const Dims& output) {
+  const std::string mode = view.text("mode", "linear");
+  const double each = mode == "nearest" ? 1 : mode == "cubic" || mode == "bicubic" ? 4 : 2;
+  const auto dimensions = static_cast<double>(inputs[0].size()) - 2;
+  constexpr double kCoordinate = 0.015, kTap = 0.0006;  // microseconds
+  const auto channels = static_cast<double>(inputs[0][1]);
+  const double points = static_cast<double>(element_count(output)) / std::max(channels, 1.0);
+  const double point =
+      kCoordinate * dimensions + kTap * std::pow(each, dimensions) * (2 + channels);
+  return {points * point, element_count(inputs[1]) * static_cast<int64_t>(sizeof(double))};
 }
 
 }  // namespace redfuser::cpu

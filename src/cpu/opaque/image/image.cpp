@@ -1,4 +1,4 @@
-// Maxima of regions, unpooling, deformable convolution and images from columns.
+// Maxima of regions and deformable convolution.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -7,6 +7,7 @@
 #include "base/dispatch.h"
 #include "base/error.h"
 #include "base/integers.h"
+#include "cpu/opaque/geometry.h"
 #include "cpu/opaque/opaque_kernels.h"
 
 namespace redfuser::cpu {
@@ -36,22 +37,6 @@ double bilinear_with_zeros(const double* plane, double y, double x, int64_t heig
   }
   return sum;
 }
-
-// A window's geometry along every dimension, from attributes.
-struct Geometry {
-  std::vector<int64_t> strides, dilations, pads;
-  Geometry(const OpaqueCall& call, size_t rank)
-      : strides(call.small_integers("strides", std::vector<int64_t>(rank, 1))),
-        dilations(call.small_integers("dilations", std::vector<int64_t>(rank, 1))),
-        pads(call.small_integers("pads", std::vector<int64_t>(2 * rank, 0))) {
-    if (strides.size() != rank || dilations.size() != rank || pads.size() != 2 * rank) {
-      call.fail("strides, dilations or pads");
-    }
-    for (size_t i = 0; i < rank; ++i) {
-      if (strides[i] < 1 || dilations[i] < 1) call.fail("strides and dilations must be positive");
-    }
-  }
-};
 
 }  // namespace
 
@@ -100,42 +85,6 @@ void run_max_roi_pool(OpaqueCall& call) {
         out[o] = std::max(out[o], plane[r * width + k]);
       }
     }
-  }
-  store(y, out);
-}
-
-// Indices count within the tensor that the pool was made of; a larger output keeps its coordinates.
-void run_max_unpool(OpaqueCall& call) {
-  const Tensor& x = call.tensor(0);
-  const ChargedVector<double> values = call.reals_of(0);
-  const std::vector<int64_t> indices = call.integers_of(1);
-  const auto kernel = call.small_integers("kernel_shape", {});
-  const size_t rank = kernel.size();
-  const Geometry geometry(call, rank);
-  if (call.dims(1) != x.dims()) call.fail("values and indices differ in shape");
-  Dims pooled{x.dims()[0], x.dims()[1]};
-  for (size_t i = 0; i < rank; ++i) {
-    pooled.push_back((x.dims()[i + 2] - 1) * geometry.strides[i] + kernel[i] - geometry.pads[i] -
-                     geometry.pads[rank + i]);
-    if (pooled.back() < 0) call.fail("kernel_shape, strides and pads do not fit the input");
-  }
-  const Dims dims = call.has_input(2) ? call.integers_of(2) : pooled;
-  if (dims.size() != pooled.size()) call.fail("output_shape has another rank");
-  Tensor& y = call.allocate(0, dims);
-  ChargedVector<double> out(static_cast<size_t>(y.size()), 0);
-  const std::vector<int64_t> from = strides_of(pooled), to = strides_of(dims);
-  const int64_t count = element_count(pooled);
-  for (size_t i = 0; i < values.size(); ++i) {
-    int64_t rest = indices[i], at = 0;
-    if (rest < 0 || rest >= count) call.fail(fmt::format("index {} of {}", rest, count));
-    for (size_t d = 0; d < dims.size(); ++d) {
-      const int64_t position = rest / from[d];
-      rest %= from[d];
-      if (position >= dims[d])
-        call.fail(fmt::format("index {} lies outside the output", indices[i]));
-      at += position * to[d];
-    }
-    out[static_cast<size_t>(at)] = values[i];
   }
   store(y, out);
 }
@@ -204,49 +153,6 @@ void run_deform_conv(OpaqueCall& call) {
       }
     }
   });
-  store(y, out);
-}
-
-// Every column adds its block to the image, where the convolution would have read it.
-void run_col2im(OpaqueCall& call) {
-  const Dims& in = call.dims(0);
-  const ChargedVector<double> x = call.reals_of(0);
-  const std::vector<int64_t> image = call.integers_of(1), block = call.integers_of(2);
-  const size_t rank = image.size();
-  const Geometry g(call, rank);
-  if (block.size() != rank || rank == 0) call.fail("image_shape and block_shape differ in rank");
-  Dims blocks;
-  for (size_t d = 0; d < rank; ++d) {
-    constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
-    if (image[d] < 0 || image[d] > kMax || block[d] < 1 || block[d] > kMax) {
-      call.fail("image_shape or block_shape");
-    }
-    const int64_t span =
-        image[d] + g.pads[d] + g.pads[rank + d] - (block[d] - 1) * g.dilations[d] - 1;
-    blocks.push_back(span < 0 ? 0 : span / g.strides[d] + 1);
-  }
-  const int64_t taps = element_count(block), count = element_count(blocks);
-  if (taps == 0 || in[1] % taps != 0 || in[2] != count) call.fail("the columns do not fit");
-  const int64_t channels = in[1] / taps, plane = element_count(image);
-  Dims dims{in[0], channels};
-  dims.insert(dims.end(), image.begin(), image.end());
-  Tensor& y = call.allocate(0, dims);
-  ChargedVector<double> out(static_cast<size_t>(y.size()), 0);
-  for (int64_t at = 0; at < in[0] * in[1] * count; ++at) {
-    int64_t tap = at / count % taps, place = at % count, position = 0, stride = 1;
-    bool inside = true;
-    for (size_t d = rank; d-- > 0;) {
-      const int64_t i =
-          place % blocks[d] * g.strides[d] - g.pads[d] + tap % block[d] * g.dilations[d];
-      place /= blocks[d];
-      tap /= block[d];
-      inside = inside && i >= 0 && i < image[d];
-      position += i * stride;
-      stride *= image[d];
-    }
-    if (inside)
-      out[static_cast<size_t>(at / count / taps * plane + position)] += x[static_cast<size_t>(at)];
-  }
   store(y, out);
 }
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "cpu/opaque/opaque.h"
+
 namespace redfuser::cpu {
 
 // How output positions map to the input, and the weights of neighbours: the attributes of ONNX
@@ -33,5 +35,11 @@ struct ResampleTable {
 
 // Throws UserError for an unknown mode name.
 ResampleTable make_resample_table(const ResampleAxis& axis, const ResampleOptions& options);
+
+// Applies a table along one axis of x, whose dimensions are `view`. `nearest`: every tap has weight
+// one, and y is of x's type, which may be any. Else y is float64, or float32 of a float32 x; x is
+// no float of 16 bits. `outside` is the extrapolation value.
+void resample(const AxisView& view, const ResampleTable& table, const Tensor& x, Tensor& y,
+              double outside, bool nearest, ThreadPool& pool);
 
 }  // namespace redfuser::cpu

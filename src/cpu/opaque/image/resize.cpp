@@ -15,93 +15,71 @@
 namespace redfuser::cpu {
 namespace {
 
-// Applies a table along one axis. `copy`: every tap has weight one (nearest).
-template <typename T>
-void resample(const AxisView& view, const ResampleTable& table, const T* x, T* y, T outside,
-              bool copy, ThreadPool& pool) {
-  auto output = static_cast<int64_t>(table.start.size()) - 1;
-  int64_t grain = 1 + (1 << 13) / (view.inner + 1);
-  parallel_ranges(pool, view.outer * output, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const T* source = x + row / output * view.size * view.inner;
-      T* target = y + row * view.inner;
-      int64_t first = table.start[row % output], last = table.start[row % output + 1];
-      if (first == last) {
-        std::fill(target, target + view.inner, outside);
-      } else if (copy) {
-        std::copy_n(source + table.index[first] * view.inner, view.inner, target);
-      } else if constexpr (std::is_floating_point_v<T>) {
-        std::fill(target, target + view.inner, T(0));
-        for (int64_t t = first; t < last; ++t) {
-          auto weight = static_cast<T>(table.weight[t]);
-          const T* line = source + table.index[t] * view.inner;
-          for (int64_t i = 0; i < view.inner; ++i) target[i] += weight * line[i];
-        }
-      }
-    }
-  });
-}
-
-// The same along the innermost dimension: each element is a sum over few of its line.
-template <typename T>
-void resample_lines(const AxisView& view, const ResampleTable& table, const T* x, T* y, T outside,
-                    bool copy, ThreadPool& pool) {
-  using W = std::conditional_t<std::is_floating_point_v<T>, T, float>;
-  const std::vector<W> weights(table.weight.begin(), table.weight.end());
-  const auto output = static_cast<int64_t>(table.start.size()) - 1;
-  const int64_t grain = 1 + (1 << 13) / (output + 1);
-  parallel_ranges(pool, view.outer, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t line = begin; line < end; ++line) {
-      const T* source = x + line * view.size;
-      T* target = y + line * output;
-      for (int64_t o = 0; o < output; ++o) {
-        const int64_t first = table.start[o], last = table.start[o + 1];
-        if (first == last || copy) {
-          target[o] = first == last ? outside : source[table.index[first]];
-        } else if constexpr (std::is_floating_point_v<T>) {
-          T sum = 0;
-          for (int64_t t = first; t < last; ++t) sum += weights[t] * source[table.index[t]];
-          target[o] = sum;
-        }
-      }
-    }
-  });
-}
-
 // Numeric conversion that truncates and saturates, for interpolation of integers through float64.
-Tensor convert_numbers(const Tensor& tensor, DType dtype) {
+Tensor convert_numbers(const Tensor& tensor, DType dtype, ThreadPool& pool) {
   Tensor result(dtype, tensor.dims());
   dispatch(tensor.dtype(), [&](auto from) {
     using From = typename decltype(from)::type;
     dispatch(dtype, [&](auto to) {
       using To = typename decltype(to)::type;
-      for (int64_t i = 0; i < tensor.size(); ++i) {
-        result.as<To>()[i] = saturated<To>(static_cast<double>(tensor.as<From>()[i]));
-      }
+      const From* source = tensor.as<From>();
+      To* target = result.as<To>();
+      parallel_ranges(pool, tensor.size(), 1 << 14, [=](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          target[i] = saturated<To>(static_cast<double>(source[i]));
+        }
+      });
     });
   });
   return result;
 }
 
+// Microseconds of a pass along one axis that makes so many elements, runs of `inner` of them alike.
+double pass_time(int64_t elements, int64_t inner, int64_t taps) {
+  constexpr int64_t kLong = 16;
+  const double rate = inner >= kLong ? 6000 : 1500;  // of taps
+  return static_cast<double>(elements * taps) / rate;
+}
+
+// The axes that change, in the order of least time.
+std::vector<size_t> pass_order(const Dims& dims, const std::vector<ResampleAxis>& axes,
+                               const std::vector<size_t>& changed, int64_t taps, double* time) {
+  constexpr size_t kMostOrdered = 4;
+  std::vector<size_t> order = changed, best = changed;
+  *time = HUGE_VAL;
+  do {
+    Dims sizes = dims;
+    double sum = 0;
+    for (const size_t d : order) {
+      sizes[d] = axes[d].output;
+      sum += pass_time(element_count(sizes), around_axis(sizes, static_cast<int>(d)).inner, taps);
+    }
+    if (sum < *time) *time = sum, best = order;
+  } while (order.size() <= kMostOrdered && std::next_permutation(order.begin(), order.end()));
+  return best;
+}
+
+int64_t taps_of(const std::string& mode) {
+  return mode == "nearest" ? 1 : mode == "linear" ? 2 : 4;
+}
+
 Tensor resize(const OpaqueCall& call, Tensor x, const std::vector<ResampleAxis>& axes,
-              const ResampleOptions& options, double outside) {
+              const ResampleOptions& options, double outside, DType computing) {
+  const bool crop = options.coordinates == "tf_crop_and_resize";
+  std::vector<size_t> changed;
   for (size_t d = 0; d < axes.size(); ++d) {
-    bool crop = options.coordinates == "tf_crop_and_resize";
-    if (axes[d].input == axes[d].output && axes[d].scale == 1 && !crop) continue;
-    AxisView view = around_axis(x.dims(), static_cast<int>(d));
+    if (axes[d].input != axes[d].output || axes[d].scale != 1 || crop) changed.push_back(d);
+  }
+  double time = 0;
+  for (const size_t d : pass_order(x.dims(), axes, changed, taps_of(options.mode), &time)) {
     Dims dims = x.dims();
     dims[d] = axes[d].output;
-    Tensor y(x.dtype(), dims);  // first: a size beyond all memory ends here
-    ResampleTable table = make_resample_table(axes[d], options);
-    dispatch(x.dtype(), [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      const T fill = saturated<T>(outside);
-      const auto along = view.inner == 1 ? resample_lines<T> : resample<T>;
-      along(view, table, x.as<T>(), y.as<T>(), fill, options.mode == "nearest", call.threads());
-    });
+    Tensor y(computing, dims);  // first: a size beyond all memory ends here
+    resample(around_axis(x.dims(), static_cast<int>(d)), make_resample_table(axes[d], options), x,
+             y, outside, options.mode == "nearest", call.threads());
     x = std::move(y);
   }
-  return x;
+  return x.dtype() == computing ? x : convert_numbers(x, computing, call.threads());
 }
 
 std::vector<int> resized_axes(const OpaqueCall& call, int rank) {
@@ -187,12 +165,13 @@ void run_with(OpaqueCall& call, const std::vector<ResampleAxis>& axes) {
     if (element_count(dims) > 0) call.fail("cannot resize the empty input " + describe(x));
     call.allocate(0, dims);
   } else if (options.mode == "nearest") {
-    call.set(0, resize(call, x, axes, options, outside));
+    call.set(0, resize(call, x, axes, options, outside, x.dtype()));
   } else if (is_float(x.dtype())) {
-    call.set(0, resize(call, call.widened(0), axes, options, outside));
+    const Tensor wide = call.widened(0);
+    call.set(0, resize(call, wide, axes, options, outside, wide.dtype()));
   } else {
-    Tensor y = resize(call, convert_numbers(x, DType::Float64), axes, options, outside);
-    call.set(0, convert_numbers(y, x.dtype()));
+    const Tensor y = resize(call, x, axes, options, outside, DType::Float64);
+    call.set(0, convert_numbers(y, x.dtype(), call.threads()));
   }
 }
 
@@ -223,6 +202,39 @@ void run_resize(OpaqueCall& call) {
     }
   }
   run_with(call, axes);
+}
+
+OpaqueCost cost_of_resize(const ops::NodeView& view, std::span<const Dims> inputs,
+                          const Dims& output) {
+  std::string mode = view.text("mode", "nearest");
+  if (mode == "bilinear") mode = "linear";
+  if (mode == "nearest") return {HUGE_VAL, 0};  // elements that are only moved
+  const std::vector<ResampleAxis> axes = [&] {
+    std::vector<ResampleAxis> result;
+    for (size_t d = 0; d < output.size(); ++d) result.push_back({inputs[0][d], output[d]});
+    return result;
+  }();
+  std::vector<size_t> changed;
+  for (size_t d = 0; d < axes.size(); ++d) {
+    if (axes[d].input != axes[d].output) changed.push_back(d);
+  }
+  OpaqueCost cost{0, 0};
+  Dims sizes = inputs[0];
+  int64_t elements = 0;  // made by all passes
+  for (const size_t d : pass_order(sizes, axes, changed, taps_of(mode), &cost.time)) {
+    sizes[d] = axes[d].output;
+    elements += element_count(sizes);
+  }
+  const DType dtype = view.dtype(0);
+  const int64_t wide = dtype == DType::Float64 ? 8 : 4;
+  if (dtype == DType::Float32 || dtype == DType::Float64) {
+    cost.bytes = (elements - element_count(output)) * wide;
+    return cost;
+  }
+  constexpr double kConverted = 1000;  // elements of 16 bits
+  const int64_t ends = element_count(inputs[0]) + element_count(output);
+  return {cost.time + static_cast<double>(ends) / kConverted,
+          (element_count(inputs[0]) + elements) * wide};
 }
 
 void run_upsample(OpaqueCall& call) {

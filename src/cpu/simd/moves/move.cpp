@@ -67,31 +67,52 @@ struct MoveVector {
   }
 };
 
-// A vector of results whose elements are among kSources vectors of the tensor from `first` on:
-// element l is number lanes[l] of them.
+// A vector of results whose elements are among `sources` vectors of the tensor, each from an
+// element of `first` on: element l is number lanes[l] of them.
 template <class T>
 struct Permutation {
   typename MoveVector<T>::Lanes lanes;
-  int64_t first = 0;
-  int sources = 0;  // 0: they are too far apart
+  int64_t first[kSources] = {};
+  int64_t end = 0;  // of what is read
+  int sources = 0;  // 0: more than there may be
 };
+
+// The source that begins at the first element that the sources before do not have; false if they
+// have all.
+template <class T>
+RF_INLINE bool add_source(const int64_t* at, Permutation<T>& p) {
+  constexpr int W = MoveVector<T>::kWidth;
+  bool left = false;
+  int64_t low = 0;
+  for (int l = 0; l < W; ++l) {
+    if (p.lanes[l] < 0 && (!left || at[l] < low)) low = at[l], left = true;
+  }
+  if (!left) return false;
+  for (int l = 0; l < W; ++l) {
+    if (p.lanes[l] < 0 && at[l] - low < W) {
+      p.lanes[l] = static_cast<typename MoveVector<T>::Lane>(p.sources * W + at[l] - low);
+    }
+  }
+  p.first[p.sources++] = low;
+  p.end = low + W;
+  return true;
+}
 
 template <class T>
 RF_INLINE Permutation<T> permutation_of(const MoveArgs& g, int64_t c) {
   constexpr int W = MoveVector<T>::kWidth;
-  int64_t low = column_at(g, c), high = low;
-  for (int l = 1; l < W; ++l) {
-    const int64_t at = column_at(g, c + l);
-    low = at < low ? at : low;
-    high = at > high ? at : high;
-  }
+  int64_t at[W];
   Permutation<T> p;
-  p.first = low;
-  if (high - low >= kSources * W) return p;
-  for (int l = 0; l < W; ++l) {
-    p.lanes[l] = static_cast<typename MoveVector<T>::Lane>(column_at(g, c + l) - low);
+  for (int l = 0; l < W; ++l) at[l] = column_at(g, c + l), p.lanes[l] = -1;
+  while (p.sources < kSources && add_source(at, p)) {
+    // Elements all over the tensor are not worth the search for more.
+    int covered = 0;
+    for (int l = 0; l < W; ++l) covered += p.lanes[l] >= 0;
+    if (covered * 2 * kSources < W * p.sources) break;
   }
-  p.sources = static_cast<int>((high - low) / W) + 1;
+  for (int l = 0; l < W; ++l) {
+    if (p.lanes[l] < 0) p.sources = 0;
+  }
   return p;
 }
 
@@ -99,13 +120,12 @@ template <class T>
 RF_INLINE typename MoveVector<T>::Type permuted(const Permutation<T>& p, const T* from) {
   using V = MoveVector<T>;
   constexpr int W = V::kWidth;
-  from += p.first;
-  const auto a = V::load(from);
+  const auto a = V::load(from + p.first[0]);
   if (p.sources == 1) return __builtin_shuffle(a, p.lanes);
-  const auto low = __builtin_shuffle(a, V::load(from + W), p.lanes);
+  const auto low = __builtin_shuffle(a, V::load(from + p.first[1]), p.lanes);
   if (p.sources == 2) return low;
-  const auto b = V::load(from + 2 * W);
-  const auto c = p.sources == 3 ? b : V::load(from + 3 * W);
+  const auto b = V::load(from + p.first[2]);
+  const auto c = p.sources == 3 ? b : V::load(from + p.first[3]);
   return p.lanes < 2 * W ? low : __builtin_shuffle(b, c, p.lanes);
 }
 
@@ -121,7 +141,9 @@ void permute_rows(const MoveArgs& g) {
     for (int64_t i = 0; i < vectors; ++i) {
       if (i > 0 && g.column_offsets == nullptr) {
         plans[i] = plans[0];
-        plans[i].first += i * W * g.column_stride;
+        const int64_t further = i * W * g.column_stride;
+        for (int64_t& first : plans[i].first) first += further;
+        plans[i].end += further;
       } else {
         plans[i] = permutation_of<T>(g, begin + i * W);
       }
@@ -133,7 +155,7 @@ void permute_rows(const MoveArgs& g) {
       for (int64_t i = 0; i < vectors; ++i) {
         const int64_t c = begin + i * W;
         const Permutation<T>& p = plans[i];
-        if (p.sources == 0 || row + p.first + p.sources * W > g.size) {
+        if (p.sources == 0 || row + p.end > g.size) {
           move_columns(g, from, c, c + W, out);
         } else {
           const auto v = permuted(p, from);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cpu/steps/map/map_stages.h"
+#include "cpu/steps/map/operator_plan.h"
 #include "cpu/tile/specialize.h"
 
 namespace redfuser::cpu {
@@ -10,7 +11,9 @@ namespace {
 
 constexpr const char* kMap = "map";
 constexpr const char* kSections = "sections";
+constexpr const char* kBoxes = "boxes";  // sections along several axes
 constexpr const char* kStages = "stages";
+constexpr const char* kOperator = "operator";
 constexpr int kMostDivisions = 3;
 // Estimates of several programs are less certain than that of one.
 constexpr double kDoubt = 1.1;
@@ -44,10 +47,13 @@ void add_tiles(StepForm& form, SplitForm split, std::vector<select::Candidate>& 
 }
 
 void add_sections(const StepForm& form, std::vector<select::Candidate>& candidates) {
-  const std::vector<MapSection> sections = map_sections(step_of(form), form.symbols);
-  if (sections.empty()) return;
-  const select::Parameters parameters{{kSections, static_cast<int>(sections.size())}};
-  candidates.push_back({{kMap, parameters}, SectionedMapPlan(form, sections).time(form.threads)});
+  for (const bool boxes : {false, true}) {
+    const std::vector<MapSection> sections = map_sections(step_of(form), form.symbols, boxes);
+    if (sections.empty()) return;
+    const select::Parameters parameters{
+        {boxes ? kBoxes : kSections, static_cast<int>(sections.size())}};
+    candidates.push_back({{kMap, parameters}, SectionedMapPlan(form, sections).time(form.threads)});
+  }
 }
 
 void add_stages(const StepForm& form, std::vector<select::Candidate>& candidates) {
@@ -77,16 +83,22 @@ select::FamilyAnswer offer(StepForm& form) {
     add_sections(form, candidates);
     add_stages(form, candidates);
   }
+  if (const auto time = operator_time(form)) {
+    candidates.push_back({{kMap, {{kOperator, 1}}}, *time});
+  }
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const auto& a, const auto& b) { return a.time < b.time; });
   return {std::move(candidates), ""};
 }
 
 std::shared_ptr<const StepPlan> emit(StepForm& form, const select::KernelConfig& choice) {
-  if (choice.parameters.front().first == kSections) {
-    return std::make_shared<SectionedMapPlan>(form, map_sections(step_of(form), form.symbols));
+  const std::string& first = choice.parameters.front().first;
+  if (first == kSections || first == kBoxes) {
+    return std::make_shared<SectionedMapPlan>(
+        form, map_sections(step_of(form), form.symbols, first == kBoxes));
   }
-  if (choice.parameters.front().first == kStages) {
+  if (first == kOperator) return make_operator_plan(form);
+  if (first == kStages) {
     const auto stages = map_stages(form, choice.parameters.front().second);
     return std::make_shared<StagedMapPlan>(form, *stages);
   }

@@ -34,9 +34,9 @@ void MapPlan::build(const StepForm& form, const MapSection* section, SplitForm s
   std::vector<ir::Expr> indices, bodies;
   for (ir::Expr axis : step.axes) indices.push_back(specializer.copy(axis));
   for (const auto& output : step.outputs) bodies.push_back(specializer.copy(output.body));
-  if (section != nullptr) {
-    narrow(pool, indices[section->axis], {pool.integer(section->begin), pool.integer(section->end)},
-           axes, {&indices, &bodies});
+  for (const AxisSection& part : section != nullptr ? *section : MapSection()) {
+    narrow(pool, indices[part.axis], {pool.integer(part.begin), pool.integer(part.end)}, axes,
+           {&indices, &bodies});
   }
   std::erase_if(axes, [](ir::Expr axis) { return axis->op != ir::ExprOp::Axis; });
   if (form.growing != nullptr) {

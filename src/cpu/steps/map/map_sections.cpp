@@ -196,17 +196,10 @@ std::set<int64_t> all_positions(ir::ExprPool& pool, const std::vector<ir::Expr>&
   return positions;
 }
 
-}  // namespace
-
-std::vector<MapSection> map_sections(const fuse::MapStep& step, std::span<const int64_t> symbols) {
-  ir::ExprPool pool;
-  Specializer specializer(pool, symbols);
-  std::vector<ir::Expr> axes;
-  for (ir::Expr axis : step.axes) axes.push_back(specializer.copy(axis));
-  std::vector<ir::Expr> bodies;
-  for (const auto& output : step.outputs) {
-    bodies.push_back(decided(pool, specializer.copy(output.body)));
-  }
+// The sections of a step with these axes, whose bodies are decided, along the axis with the most
+// positions.
+std::vector<AxisSection> axis_sections(ir::ExprPool& pool, const std::vector<ir::Expr>& axes,
+                                       const std::vector<ir::Expr>& bodies) {
   Boundaries boundaries(axes);
   for (ir::Expr body : bodies) boundaries.find(body);
   boundaries.settle();
@@ -215,7 +208,7 @@ std::vector<MapSection> map_sections(const fuse::MapStep& step, std::span<const 
   const std::set<int64_t> positions =
       all_positions(pool, axes, *axis, bodies, boundaries.positions(*axis));
   if (positions.size() >= kMostSections) return {};
-  std::vector<MapSection> sections;
+  std::vector<AxisSection> sections;
   int64_t begin = 0;
   for (const int64_t end : positions) {
     sections.push_back({*axis, begin, end});
@@ -223,6 +216,50 @@ std::vector<MapSection> map_sections(const fuse::MapStep& step, std::span<const 
   }
   sections.push_back({*axis, begin, extent_of(axes[*axis])});
   return sections;
+}
+
+// Divides a section along the axes that it leaves whole.
+void add_boxes(ir::ExprPool& pool, std::vector<ir::Expr> axes, std::vector<ir::Expr> bodies,
+               MapSection section, std::vector<MapSection>& boxes) {
+  const AxisSection last = section.back();
+  narrow(pool, axes[last.axis], {pool.integer(last.begin), pool.integer(last.end)}, axes,
+         {&bodies});
+  // A narrowed axis shows nothing more.
+  std::vector<ir::Expr> whole = axes;
+  for (const AxisSection& part : section) whole[part.axis] = pool.integer(0);
+  const std::vector<AxisSection> parts = axis_sections(pool, whole, bodies);
+  if (parts.empty()) boxes.push_back(section);
+  for (const AxisSection& part : parts) {
+    MapSection box = section;
+    box.push_back(part);
+    add_boxes(pool, axes, bodies, std::move(box), boxes);
+  }
+}
+
+}  // namespace
+
+std::vector<MapSection> map_sections(const fuse::MapStep& step, std::span<const int64_t> symbols,
+                                     bool boxes) {
+  ir::ExprPool pool;
+  Specializer specializer(pool, symbols);
+  std::vector<ir::Expr> axes;
+  for (ir::Expr axis : step.axes) axes.push_back(specializer.copy(axis));
+  std::vector<ir::Expr> bodies;
+  for (const auto& output : step.outputs) {
+    bodies.push_back(decided(pool, specializer.copy(output.body)));
+  }
+  const std::vector<AxisSection> sections = axis_sections(pool, axes, bodies);
+  std::vector<MapSection> result;
+  for (const AxisSection& section : sections) {
+    if (boxes) {
+      add_boxes(pool, axes, bodies, {section}, result);
+      if (result.size() >= kMostSections) return {};
+    } else {
+      result.push_back({section});
+    }
+  }
+  if (boxes && result.size() == sections.size()) return {};
+  return result;
 }
 
 }  // namespace redfuser::cpu

@@ -1,5 +1,5 @@
-// Sections of a pointwise step: ranges of an axis in each of which the conditions of selections on
-// that axis are known, as those of concatenated inputs are, and the branches of what elements are
+// Sections of a pointwise step: ranges of axes in each of which the conditions of selections on
+// those axes are known, as those of concatenated inputs are, and the branches of what elements are
 // read, as those of padding are.
 #pragma once
 
@@ -11,10 +11,12 @@
 namespace redfuser::cpu {
 
 // Positions [begin, end) of axis `axis` of the step.
-struct MapSection {
+struct AxisSection {
   size_t axis;
   int64_t begin, end;
 };
+// A range of each of some axes.
+using MapSection = std::vector<AxisSection>;
 
 // Positions [begin, end) of an axis, in a number that is constant.
 struct AxisRange {
@@ -31,7 +33,9 @@ void narrow(ir::ExprPool& pool, ir::Expr axis, const AxisRange& range, std::vect
 ir::Expr decided(ir::ExprPool& pool, ir::Expr expr);
 
 // The sections along one axis at these sizes, in order, which are all of it; empty where no
-// selection depends on a position alone, or where there are too many.
-std::vector<MapSection> map_sections(const fuse::MapStep& step, std::span<const int64_t> symbols);
+// selection depends on a position alone, or where there are too many. `boxes`: each of them divided
+// along further axes, as long as there is one; then empty where no section is.
+std::vector<MapSection> map_sections(const fuse::MapStep& step, std::span<const int64_t> symbols,
+                                     bool boxes = false);
 
 }  // namespace redfuser::cpu

@@ -1,0 +1,126 @@
+// Remainders of floats, and quotients and remainders of integers, by vectors of quotients in double
+// precision.
+//
+// Floats: with |x / y| < 2^28 the truncated quotient q times y is exact in double precision for
+// float32, and x - q · y is a multiple of y's last place below |y|, thus exact as well. For float64
+// a fused multiply-add gives x - q · y without rounding; a quotient that was rounded up to the next
+// integer shows in its sign. Integers below 2^52 have quotients of doubles that are at least 2^-52
+// of their value away from the next integer, so that truncation gives the exact one.
+#pragma once
+
+#include "cpu/simd/isa.h"
+
+namespace redfuser::cpu::RF_ISA {
+
+inline constexpr int kQuotientChunk = 64;
+
+template <class T, Mode mode>
+RF_INLINE T left_of(const T* x, int64_t i) {
+  return mode == Mode::SV ? *x : x[i];
+}
+template <class T, Mode mode>
+RF_INLINE T right_of(const T* y, int64_t i) {
+  return mode == Mode::VS ? *y : y[i];
+}
+
+RF_INLINE float fmod_of(float x, float y) { return __builtin_fmodf(x, y); }
+RF_INLINE double fmod_of(double x, double y) { return __builtin_fmod(x, y); }
+
+RF_INLINE float exact_remainder(float x, float y, double whole) {
+  const float r = static_cast<float>(static_cast<double>(x) - whole * static_cast<double>(y));
+  return __builtin_copysignf(__builtin_fabsf(x) < __builtin_fabsf(y) ? x : r, x);
+}
+RF_INLINE double exact_remainder(double x, double y, double whole) {
+  double r = __builtin_fma(-whole, y, x);
+  r = r * x < 0 ? r + __builtin_copysign(y, x) : r;
+  return __builtin_copysign(__builtin_fabs(x) < __builtin_fabs(y) ? x : r, x);
+}
+
+// out = fmod(x, y); false where a quotient is too large or no number.
+template <class T, Mode mode>
+RF_INLINE bool remainders(int64_t count, const T* x, const T* y, T* out) {
+#if !defined(__FMA__)
+  if (sizeof(T) == 8) return false;
+#endif
+  int32_t far = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const T a = left_of<T, mode>(x, i), b = right_of<T, mode>(y, i);
+    const double q = static_cast<double>(a) / static_cast<double>(b);
+    const bool near = __builtin_fabs(q) < 0x1p28;
+    far |= near ? 0 : 1;
+    out[i] = exact_remainder(a, b, static_cast<double>(static_cast<int32_t>(near ? q : 0)));
+  }
+  return far == 0;
+}
+
+// z = Function::of(fmod(x, y), y).
+template <class T, class Function, Mode mode>
+void remainder_kernel(int64_t rows, int64_t cols, void* out, int64_t out_stride, Operand a,
+                      Operand b) {
+  for (int64_t row = 0; row < rows; ++row) {
+    const T *x = row_of<T>(a, row), *y = row_of<T>(b, row);
+    T* z = static_cast<T*>(out) + row * out_stride;
+    for (int64_t c = 0; c < cols; c += kQuotientChunk) {
+      const int64_t count = cols - c < kQuotientChunk ? cols - c : kQuotientChunk;
+      const T *left = mode == Mode::SV ? x : x + c, *right = mode == Mode::VS ? y : y + c;
+      T found[kQuotientChunk];
+      if (!remainders<T, mode>(count, left, right, found)) {
+        for (int64_t i = 0; i < count; ++i) {
+          found[i] = fmod_of(left_of<T, mode>(left, i), right_of<T, mode>(right, i));
+        }
+      }
+      for (int64_t i = 0; i < count; ++i) {
+        z[c + i] = Function::of(found[i], right_of<T, mode>(right, i));
+      }
+    }
+  }
+}
+
+// All elements are below 2^52, as all of 32 bits are.
+template <class T>
+RF_INLINE bool exact_in_double(int64_t count, const T* x) {
+  if constexpr (sizeof(T) == 4) return true;
+  uint64_t bits = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto v = static_cast<uint64_t>(x[i]);
+    bits |= static_cast<T>(-1) < 0 ? v ^ static_cast<uint64_t>(static_cast<int64_t>(v) >> 63) : v;
+  }
+  return bits >> 52 == 0;
+}
+
+// x / y truncated, for y != 0, of elements that are exact in double precision.
+template <class T>
+RF_INLINE T truncated_quotient(T x, T y) {
+  return static_cast<T>(static_cast<double>(x) / static_cast<double>(y));
+}
+
+// z = Function::of(x, y, q), where q is x / y truncated; that of 0 is 0, and that of the
+// overflowing quotient wraps around.
+template <class T, class Function, Mode mode>
+void quotient_kernel(int64_t rows, int64_t cols, void* out, int64_t out_stride, Operand a,
+                     Operand b) {
+  const auto minus_one = [](T v) { return static_cast<T>(-1) < 0 && v == static_cast<T>(-1); };
+  const auto negated = [](T v) { return static_cast<T>(0 - static_cast<uint64_t>(v)); };
+  for (int64_t row = 0; row < rows; ++row) {
+    const T *x = row_of<T>(a, row), *y = row_of<T>(b, row);
+    T* z = static_cast<T*>(out) + row * out_stride;
+    for (int64_t c = 0; c < cols; c += kQuotientChunk) {
+      const int64_t count = cols - c < kQuotientChunk ? cols - c : kQuotientChunk;
+      const T *left = mode == Mode::SV ? x : x + c, *right = mode == Mode::VS ? y : y + c;
+      const bool exact = exact_in_double(mode == Mode::SV ? 1 : count, left) &&
+                         exact_in_double(mode == Mode::VS ? 1 : count, right);
+      const auto run = [&](const auto& divide) {
+        RF_INDEPENDENT
+        for (int64_t i = 0; i < count; ++i) {
+          const T u = left_of<T, mode>(left, i), v = right_of<T, mode>(right, i);
+          const T q = divide(u, v == 0 || minus_one(v) ? static_cast<T>(1) : v);
+          z[c + i] = Function::of(u, v, v == 0 ? static_cast<T>(0) : minus_one(v) ? negated(u) : q);
+        }
+      };
+      exact ? run([](T u, T v) { return truncated_quotient(u, v); })
+            : run([](T u, T v) { return static_cast<T>(u / v); });
+    }
+  }
+}
+
+}  // namespace redfuser::cpu::RF_ISA
