@@ -101,9 +101,16 @@ RF_INLINE bool add_source(const int64_t* at, Permutation<T>& p) {
 template <class T>
 RF_INLINE Permutation<T> permutation_of(const MoveArgs& g, int64_t c) {
   constexpr int W = MoveVector<T>::kWidth;
+  constexpr int64_t kManyRows = 32;  // that a longer search is worth
   int64_t at[W];
   Permutation<T> p;
-  for (int l = 0; l < W; ++l) at[l] = column_at(g, c + l), p.lanes[l] = -1;
+  int64_t low = column_at(g, c), high = low;
+  for (int l = 0; l < W; ++l) {
+    at[l] = column_at(g, c + l), p.lanes[l] = -1;
+    low = at[l] < low ? at[l] : low;
+    high = at[l] > high ? at[l] : high;
+  }
+  if (g.rows < kManyRows && high - low >= kSources * W) return p;
   while (p.sources < kSources && add_source(at, p)) {
     // Elements all over the tensor are not worth the search for more.
     int covered = 0;
