@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "codegen/contraction/contraction_kernel.h"
 #include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/matrix/matrix_layout.h"
 #include "codegen/product/line_scales.h"
@@ -472,9 +473,9 @@ void generate_product(StepBuilder& builder, const fuse::ProductStep& step) {
     ir::Expr term = pool.mul(factor(step.a), factor(step.b.at(static_cast<size_t>(e->integer))));
     return pool.cast(e->dtype, pool.reduce(ir::Reduction::Sum, step.k, term));
   });
-  add_map(builder, "plain_product", builder.memory_axes(step.value, step.axes),
-          {{step.value, builder.flat.flat(body), builder.offset_of(step.value, step.axes)}},
-          comment);
+  add_reductions(builder, "plain_product", builder.memory_axes(step.value, step.axes),
+                 {step.value, builder.flat.flat(body), builder.offset_of(step.value, step.axes)},
+                 comment);
 }
 
 }  // namespace redfuser::codegen
