@@ -17,7 +17,7 @@ constexpr ContractionConfig kConfigs[] = {
     {16, 128, 16, 1, 8}, {128, 16, 16, 8, 1}, {16, 32, 16, 1, 2}, {16, 16, 32, 1, 1},
 };
 constexpr int kSharedBytes = 48 * 1024;  // of a block, without asking for more
-constexpr int kMostRegisters = 200;
+constexpr int kMostRegisters = 180;
 
 int value_bytes(DType dtype) {
   if (dtype == DType::Bool || is_low_bit_float(dtype)) return 1;
@@ -25,6 +25,17 @@ int value_bytes(DType dtype) {
 }
 
 int words(int bytes) { return (bytes + 3) / 4; }
+
+bool has_costly(const std::vector<ir::Expr>& parts) {
+  bool found = false;
+  for (ir::Expr part : parts) {
+    visit(part, [&](ir::Expr e) {
+      found |= is_float(e->dtype) && !e->args.empty() && e->op != ir::ExprOp::Read &&
+               ir::scalar_op(e->op).costly;
+    });
+  }
+  return found;
+}
 
 // Instructions of an operation, as they are issued to the lanes of a multiprocessor. Integers are
 // words of 64 bits, of which a product takes several; a multiply and an add of floats are one.
@@ -121,10 +132,11 @@ int shared_bytes(const ContractionForm& form, const ContractionConfig& config) {
 }
 
 int contraction_registers(const ContractionForm& form, const ContractionConfig& c) {
-  constexpr int kBase = 40;
+  constexpr int kBase = 40, kCostly = 40;  // the second of functions that reduce their argument
   const int a = words(element_bytes(form.a)), b = words(element_bytes(form.b));
   const int loads = c.depth * (c.rows * a + c.columns * b) / c.threads();
-  return kBase + loads + c.rows_of_thread * a + c.columns_of_thread * b +
+  const int base = kBase + (has_costly(form.a) || has_costly(form.b) ? kCostly : 0);
+  return base + loads + c.rows_of_thread * a + c.columns_of_thread * b +
          c.rows_of_thread * c.columns_of_thread * words(value_bytes(form.reduce->dtype));
 }
 

@@ -172,15 +172,17 @@ class Ways {
 
   // The sizes where tiles take less time; null: none.
   ir::Expr where_tiles() const {
-    const auto& form = std::get<std::vector<ContractionForm>>(forms_).front();
-    ir::Expr terms = pool_.integer(1);
-    for (const auto* axes : {&form.batch, &form.rows, &form.columns, &form.depth}) {
-      terms = pool_.mul(terms, product_of(pool_, extents_of(pool_, *axes)));
-    }
-    if (terms->is_constant()) {
+    ir::Expr size = measure();
+    if (size->is_constant()) {
       return takes_tiles(builder_.sizes) ? pool_.boolean(true) : nullptr;
     }
-    return sizes_where(pool_, terms, [&](const KnownSizes& sizes) { return takes_tiles(sizes); });
+    return sizes_where(pool_, size, [&](const KnownSizes& sizes) { return takes_tiles(sizes); });
+  }
+
+  // For which the tiles are chosen.
+  KnownSizes nominal() const {
+    constexpr int64_t kMany = 1024;  // for each size that a run decides
+    return measure()->is_constant() ? builder_.sizes : KnownSizes::all(kMany);
   }
 
   // Of the tiles that are best at `sizes`.
@@ -192,6 +194,16 @@ class Ways {
   }
 
  private:
+  // The number of results, or where that is known of terms.
+  ir::Expr measure() const {
+    const auto& form = std::get<std::vector<ContractionForm>>(forms_).front();
+    const auto size = [&](const std::vector<ir::Expr>& axes) {
+      return product_of(pool_, extents_of(pool_, axes));
+    };
+    ir::Expr results = pool_.mul(size(form.batch), pool_.mul(size(form.rows), size(form.columns)));
+    return results->is_constant() ? size(form.depth) : results;
+  }
+
   StepBuilder& builder_;
   ir::ExprPool& pool_;
   const std::string& comment_;
@@ -208,7 +220,6 @@ Offer offer_of(const KernelLaunch& launch) {
 Offer add_reductions(StepBuilder& builder, const std::string& name,
                      const std::vector<ir::Expr>& axes, const Store& store,
                      const std::string& comment) {
-  constexpr int64_t kMany = 1024;  // for each size that a run decides
   ir::ExprPool& pool = builder.pool();
   const Ways ways(builder, axes, store, comment);
   const Offer none{kContractionFamily, "", 0, ways.refusal()};
@@ -217,7 +228,7 @@ Offer add_reductions(StepBuilder& builder, const std::string& name,
   auto& plain = std::get<KernelLaunch>(builder.result.calls.back());
   ir::Expr where = ways.where_tiles();
   const bool open = where != nullptr && !where->is_constant();
-  const KnownSizes sizes = open ? KnownSizes::all(kMany) : builder.sizes;
+  const KnownSizes sizes = ways.nominal();
   if (!ways.tiles(sizes)) return {kContractionFamily, "", 0, "no tile has room for its elements"};
   KernelLaunch tiles = ways.launch(sizes);
   const Offer other = offer_of(where == nullptr ? tiles : plain);
