@@ -73,7 +73,8 @@ BELOW = {
     "codegen/columns": ["codegen/rows"],
     "codegen/matrix": ["codegen/elementwise"],
     "codegen/cluster_product": ["codegen/matrix"],
-    "codegen/product": ["codegen/cluster_product"],
+    "codegen/contraction": ["codegen/elementwise"],
+    "codegen/product": ["codegen/cluster_product", "codegen/contraction"],
     "codegen/convolution": ["codegen/integer_product", "ops/elementwise"],
     "codegen/opaque": ["codegen/convolution"],
     "codegen/recurrent": ["codegen/product", "ops/recurrent"],
@@ -92,8 +93,13 @@ BELOW = {
                        "codegen/recurrent"],
     "codegen/joined": ["codegen/select", "codegen/thin_rows", "codegen/chain"],
     "device": [],
+<<<<<<< HEAD
     "device/product": ["device", "device/maps"],
     "device/convolution": ["device/product"],
+=======
+    "device/contraction": ["device"],
+    "device/convolution": ["device", "device/product"],
+>>>>>>> 054ae18 (codegen, device: contractions of any terms by tiles)
     "cuda": ["base/files"],
     "io": ["onnx/proto"],
     "runtime": ["base/tensors", "io", "reference/execute", "onnx/export", "onnx/support", "passes/precision",

@@ -10,7 +10,7 @@ namespace {
 struct Case {
   const char* name;
   std::string graph;
-  size_t kernels = 1;
+  size_t kernels = 1;  // 0: as estimates for the GPU have it
 };
 
 std::vector<Case> cases() {
@@ -29,6 +29,18 @@ std::vector<Case> cases() {
       {"max_pool",
        "g (float[b, 4, 16, 16] x) => (float[b, 4, 8, 8] y) "
        "{ y = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(x) }"},
+      // Lines of windows, then windows of lines.
+      {"max_pool_of_large_windows",
+       "g (float16[16, 64, 40, 40] x) => (float16[16, 64, 40, 40] y) "
+       "{ y = MaxPool<kernel_shape = [9, 9], pads = [4, 4, 4, 4]>(x) }",
+       2},
+      {"average_pool_of_large_volumes",
+       "g (float16[4, 16, 20, 40, 40] x) => (float16[4, 16, 14, 34, 34] y) "
+       "{ y = AveragePool<kernel_shape = [7, 7, 7]>(x) }",
+       3},
+      {"max_pool_of_windows_apart",
+       "g (float[16, 64, 40, 40] x) => (float[16, 64, 10, 10] y) "
+       "{ y = MaxPool<kernel_shape = [4, 4], strides = [4, 4]>(x) }"},
       {"average_pool_larger_than_its_input",
        "g (float[b, 4, h, 7] x) => (float[b, 4, p, q] y) "
        "{ y = AveragePool<kernel_shape = [2560, 2560], strides = [2560, 2560], ceil_mode = 1>(x) "
@@ -49,8 +61,9 @@ std::vector<Case> cases() {
       {"scan_along_data",
        "g (float16[a, b, c] x, int64 axis) => (float16[a, b, c] y) "
        "{ y = CumSum<reverse = 1, exclusive = 1>(x, axis) }"},
+      // By points, or by tiles where there are many.
       {"dft",
-       "g (bfloat16[b, n, 2] x) => (bfloat16[b, n, 2] y) { y = DFT<inverse = 1, axis = 1>(x) }"},
+       "g (bfloat16[b, n, 2] x) => (bfloat16[b, n, 2] y) { y = DFT<inverse = 1, axis = 1>(x) }", 0},
       {"dft_real_result",
        "g (float[b, n, 2] x) => (float[b, m, 1] y) "
        "{ y = DFT<inverse = 1, onesided = 1, axis = 1>(x) }"},
@@ -84,7 +97,9 @@ TEST_P(CodegenOpaque, CompilesEverywhere) {
     codegen::Target target;
     target.architecture = architecture;
     const GeneratedModel generated = generate_model(model.path(), target);
-    ASSERT_EQ(generated.kernels.size(), GetParam().kernels);
+    if (GetParam().kernels > 0) {
+      ASSERT_EQ(generated.kernels.size(), GetParam().kernels);
+    }
     expect_compiles(generated.kernels, architecture, 0);
   }
 }

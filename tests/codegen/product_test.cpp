@@ -41,6 +41,15 @@ std::vector<Case> cases() {
        "g (float16[m,4,16] x, float16[4,16,96] w) => (float16[m,96] y) "
        "{ y = Einsum <equation = \"mhd,hde->me\"> (x, w) }",
        0, 1, false, false},
+      // A tile of the library would be mostly empty.
+      {"many_of_few_elements",
+       "g (float[60000,4,4] x, float16[4] c, float[60000,4,4] w) => (float[60000,4,4] y) "
+       "{ p = MatMul(x, w) d = Cast<to = 1>(c) y = Add(p, d) }",
+       1, 0, false, false},
+      {"many_of_one_element",
+       "g (float[2,8,32,9000,4] x, float[2,8,9000,4] w) => (float[2,8,32,9000] y) "
+       "{ y = Einsum <equation = \"bhcqp,bhqp->bhcq\"> (x, w) }",
+       1, 0, false, false},
       // Large enough for a kernel of its own, with the epilogue in it.
       {"tile",
        "g (float16[4096,768] x, float16[768,3072] w, float16[3072] c) => (float16[4096,3072] y) "

@@ -34,25 +34,31 @@ Windows windows_of(const ops::NodeView& view, std::vector<int64_t> kernel) {
   return w;
 }
 
+TapPlace place_along(const ops::NodeView& view, const Windows& w, size_t i, ir::Expr point,
+                     ir::Expr tap) {
+  ir::ExprPool& pool = view.pool();
+  ir::Expr position = pool.sub(pool.add(pool.mul(point, pool.integer(w.stride[i])),
+                                        pool.mul(tap, pool.integer(w.dilation[i]))),
+                               w.pad_begin[i]);
+  if (!w.padded) return {{position}};
+  ir::Expr size = view.shape(0)[i + 2];
+  ir::Expr inside =
+      pool.make(ir::ExprOp::And, {pool.make(ir::ExprOp::LessEqual, {pool.integer(0), position}),
+                                  pool.make(ir::ExprOp::Less, {position, size})});
+  position = pool.make(ir::ExprOp::Min, {pool.make(ir::ExprOp::Max, {position, pool.integer(0)}),
+                                         pool.sub(size, pool.integer(1))});
+  return {{position}, inside};
+}
+
 TapPlace place_of(const ops::NodeView& view, const Windows& w, const std::vector<ir::Expr>& point,
                   const std::vector<ir::Expr>& taps) {
-  ir::ExprPool& pool = view.pool();
   TapPlace place;
   for (size_t i = 0; i < point.size(); ++i) {
-    ir::Expr position = pool.sub(pool.add(pool.mul(point[i], pool.integer(w.stride[i])),
-                                          pool.mul(taps[i], pool.integer(w.dilation[i]))),
-                                 w.pad_begin[i]);
-    if (w.padded) {
-      ir::Expr size = view.shape(0)[i + 2];
-      ir::Expr here =
-          pool.make(ir::ExprOp::And, {pool.make(ir::ExprOp::LessEqual, {pool.integer(0), position}),
-                                      pool.make(ir::ExprOp::Less, {position, size})});
-      place.inside = place.inside ? pool.make(ir::ExprOp::And, {place.inside, here}) : here;
-      position =
-          pool.make(ir::ExprOp::Min, {pool.make(ir::ExprOp::Max, {position, pool.integer(0)}),
-                                      pool.sub(size, pool.integer(1))});
-    }
-    place.at.push_back(position);
+    const TapPlace along = place_along(view, w, i, point[i], taps[i]);
+    place.at.push_back(along.at[0]);
+    const bool both = place.inside != nullptr && along.inside != nullptr;
+    place.inside =
+        both ? view.pool().make(ir::ExprOp::And, {place.inside, along.inside}) : along.inside;
   }
   return place;
 }

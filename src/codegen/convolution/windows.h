@@ -25,6 +25,9 @@ struct TapPlace {
 };
 TapPlace place_of(const ops::NodeView& view, const Windows& windows,
                   const std::vector<ir::Expr>& point, const std::vector<ir::Expr>& taps);
+// The same along spatial dimension `i` alone.
+TapPlace place_along(const ops::NodeView& view, const Windows& windows, size_t i, ir::Expr point,
+                     ir::Expr tap);
 
 // Input element [batch, channel] under window position `taps` at output `point`, or `outside`.
 ir::Expr tap(const ops::NodeView& view, const Windows& windows, ir::Expr batch, ir::Expr channel,

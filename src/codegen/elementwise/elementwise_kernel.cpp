@@ -87,13 +87,4 @@ MapStores stores_of(StepBuilder& builder, const fuse::MapStep& given,
   return result;
 }
 
-void generate_reduce(StepBuilder& builder, const fuse::ReduceStep& step) {
-  ir::ExprPool& pool = builder.pool();
-  const std::string comment =
-      fmt::format("reduce\n%{} = {}\n", step.value, to_string(pool, step.body));
-  add_map(builder, "reduce", builder.memory_axes(step.value, step.axes),
-          {{step.value, builder.flat.flat(step.body), builder.offset_of(step.value, step.axes)}},
-          comment);
-}
-
 }  // namespace redfuser::codegen

@@ -34,6 +34,4 @@ struct MapPlace {
 MapStores stores_of(StepBuilder& builder, const fuse::MapStep& step,
                     const std::vector<MapPlace>& places);
 
-void generate_reduce(StepBuilder& builder, const fuse::ReduceStep& step);
-
 }  // namespace redfuser::codegen

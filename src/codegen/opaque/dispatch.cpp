@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "base/error.h"
-#include "codegen/elementwise/elementwise_kernel.h"
+#include "codegen/contraction/contraction_kernel.h"
 #include "codegen/opaque/opaque_kernels.h"
 #include "ops/lowering.h"
 #include "ops/registry.h"
@@ -59,11 +59,16 @@ void generate_elements(StepBuilder& builder, const ir::Node& node) {
     ir::Expr element = node.def->element(context);
     if (element == nullptr) builder.fail("this form has no kernel on a GPU");
     // The CPU's algorithm needs fewer, such as the FFT of a long signal.
-    constexpr int64_t kMostTerms = 4096;
-    if (known_terms(element) > kMostTerms) builder.fail("it has too many terms for a GPU");
-    add_map(builder, "elements", builder.memory_axes(value, axes),
-            {{value, builder.flat.flat(element), builder.offset_of(value, axes)}},
-            "elements of " + node.op + "\n");
+    constexpr int64_t kMostTerms = 4096, kMostOfTiles = int64_t{1} << 16;
+    const int64_t terms = known_terms(element);
+    if (terms > kMostOfTiles) builder.fail("it has too many terms for a GPU");
+    const Offer other =
+        add_reductions(builder, "elements", builder.memory_axes(value, axes),
+                       {value, builder.flat.flat(element), builder.offset_of(value, axes)},
+                       "elements of " + node.op + "\n");
+    if (terms > kMostTerms && !other.refusal.empty()) {
+      builder.fail("it has too many terms for a GPU: " + other.refusal);
+    }
   }
 }
 

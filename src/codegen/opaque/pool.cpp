@@ -3,6 +3,7 @@
 
 #include "codegen/convolution/windows.h"
 #include "codegen/elementwise/elementwise_kernel.h"
+#include "codegen/opaque/line_windows.h"
 #include "codegen/opaque/opaque_kernels.h"
 #include "ir/scalars/integers.h"
 #include "ops/sizes.h"
@@ -118,7 +119,11 @@ void generate_max_pool(StepBuilder& builder, const ops::NodeView& view) {
                                      : pool.number_int(ir::lowest_word(dtype), dtype);
   ir::Expr x = tap(view, p.w, p.output[0], p.output[1], tail(p.output), p.taps, outside);
   ir::Expr largest = reduced(pool, ir::Reduction::Max, p.taps, x);
-  if (view.has_output(0)) add_pool(builder, view, p, "max_pool", largest);
+  const auto add = [&](StepBuilder& to, bool by_lines) {
+    const WindowReduction lines{ir::Reduction::Max, outside, p.output, p.taps};
+    add_pool(to, view, p, "max_pool", by_lines ? reduced_by_lines(to, view, p.w, lines) : largest);
+  };
+  if (view.has_output(0)) add(builder, lines_pay(builder, view, p.w, add));
   if (!view.has_output(1)) return;
   add_pool(builder, view, p, "max_pool_indices", place_of_maximum(view, p, x, largest), 1);
 }
@@ -147,9 +152,14 @@ void generate_average_pool(StepBuilder& builder, const ops::NodeView& view) {
   ir::Expr count = pool.integer(1);
   for (size_t i = 0; i < p.taps.size(); ++i) count = pool.mul(count, counted_taps(view, p, i));
   const DType wide = ops::computing_type(dtype);
-  ir::Expr sum = pool.cast(wide, reduced(pool, ir::Reduction::Sum, p.taps, x));
   ir::Expr divisor = pool.cast(wide, pool.make(ir::ExprOp::Max, {count, pool.integer(1)}));
-  add_pool(builder, view, p, "average_pool", pool.cast(dtype, pool.div(sum, divisor)));
+  const auto add = [&](StepBuilder& to, bool by_lines) {
+    const WindowReduction lines{ir::Reduction::Sum, pool.number(0, wide), p.output, p.taps};
+    ir::Expr sum = by_lines ? reduced_by_lines(to, view, p.w, lines)
+                            : pool.cast(wide, reduced(pool, ir::Reduction::Sum, p.taps, x));
+    add_pool(to, view, p, "average_pool", pool.cast(dtype, pool.div(sum, divisor)));
+  };
+  add(builder, lines_pay(builder, view, p.w, add));
 }
 
 }  // namespace redfuser::codegen

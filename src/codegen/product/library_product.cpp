@@ -9,6 +9,7 @@
 #include "codegen/matrix/matrix_layout.h"
 #include "codegen/product/line_scales.h"
 #include "codegen/product/own_kernels.h"
+#include "codegen/product/plain_product.h"
 #include "codegen/product/product_batch.h"
 #include "ir/contraction.h"
 #include "ir/polynomial.h"
@@ -457,24 +458,12 @@ std::optional<ProductParts> product_parts(StepBuilder& builder, const fuse::Prod
 }
 
 void generate_product(StepBuilder& builder, const fuse::ProductStep& step) {
-  ir::ExprPool& pool = builder.pool();
-  const std::string comment = comment_of(pool, step);
-  if (in_library(step) && builder.product_family != ProductFamily::Plain) {
-    add_product(builder, step, step.value, comment);
-    return;
-  }
-  const auto factor = [&](ir::Expr operand) {
-    return is_low_bit_float(operand->dtype) ? pool.cast(DType::Float32, operand) : operand;
-  };
-  // Integers and doubles: sums by an elementwise kernel.
-  ir::Expr body = pool.rewrite(step.epilogue, [&](ir::Expr e) -> ir::Expr {
-    if (e->op != ir::ExprOp::Leaf || e->leaf_kind != ir::LeafKind::Product) return nullptr;
-    ir::Expr term = pool.mul(factor(step.a), factor(step.b.at(static_cast<size_t>(e->integer))));
-    return pool.cast(e->dtype, pool.reduce(ir::Reduction::Sum, step.k, term));
-  });
-  add_map(builder, "plain_product", builder.memory_axes(step.value, step.axes),
-          {{step.value, builder.flat.flat(body), builder.offset_of(step.value, step.axes)}},
-          comment);
+  const std::string comment = comment_of(builder.pool(), step);
+  const bool open = builder.product_family == ProductFamily::ByEstimate;
+  const bool plain = builder.product_family == ProductFamily::Plain || !in_library(step) ||
+                     (open && plain_product_pays(builder, step, comment));
+  plain ? add_plain_product(builder, step, comment)
+        : add_product(builder, step, step.value, comment);
 }
 
 }  // namespace redfuser::codegen

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "codegen/contraction/contraction_config.h"
 #include "codegen/product/library_product.h"
+#include "codegen/product/plain_product.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -49,7 +51,9 @@ std::vector<Candidate> product_configs(const StepBuilder& builder, const fuse::P
   library.product_family = ProductFamily::Library;
   for (StepBuilder* each : {&chosen, &library}) generate_product(*each, step);
   const ProductCall* call = library_call(library.result);
-  if (call == nullptr) return {};
+  const bool plain = kernel_of(chosen.result, kPlainProductFamily, sizes) != nullptr ||
+                     kernel_of(chosen.result, kContractionFamily, sizes) != nullptr;
+  if (call == nullptr || plain) return {};
   for (ir::Expr size : {call->batch, call->m, call->n, call->k}) {
     if (sizes.of(size) <= 0) return {};
   }

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "codegen/columns/column_select.h"
-#include "codegen/elementwise/elementwise_kernel.h"
+#include "codegen/contraction/contraction_kernel.h"
 #include "codegen/product/library_product.h"
 #include "codegen/product/library_time.h"
 #include "codegen/product/product_choice.h"
@@ -106,7 +106,7 @@ Offer product_offer(const StepBuilder& builder, const fuse::ProductStep& step, P
   return offer;
 }
 
-// By a thread for each result.
+// By a kernel that takes every result by itself, or by tiles of them.
 Offer reduce_offer(const StepBuilder& builder, const fuse::ReduceStep& step) {
   StepBuilder trial = builder.trial();
   generate_reduce(trial, step);
@@ -203,10 +203,11 @@ void choose_reduce(StepBuilder& builder, const fuse::ReduceStep& step) {
   const auto* form = std::get_if<FlatStreaming>(&rows);
   const RowChoices found = form == nullptr ? RowChoices() : row_choices(builder, *form);
   if (form == nullptr || (found.some_fail && found.choices.empty())) {
-    generate_reduce(builder, step);
+    Offer other = generate_reduce(builder, step);
     builder.result.time = time_of(builder.result, builder.sizes, builder.target);
     const std::string refusal = form == nullptr ? std::get<std::string>(rows) : "it fails";
     offers = {offer_of(builder), {form == nullptr ? "row" : found.family, "", 0, refusal}};
+    offers.push_back(std::move(other));
     if (scan) offers.push_back({kScanFamily, "", 0, "it fails"});
     return;
   }
