@@ -93,13 +93,9 @@ BELOW = {
                        "codegen/recurrent"],
     "codegen/joined": ["codegen/select", "codegen/thin_rows", "codegen/chain"],
     "device": [],
-<<<<<<< HEAD
     "device/product": ["device", "device/maps"],
-    "device/convolution": ["device/product"],
-=======
     "device/contraction": ["device"],
-    "device/convolution": ["device", "device/product"],
->>>>>>> 054ae18 (codegen, device: contractions of any terms by tiles)
+    "device/convolution": ["device/product"],
     "cuda": ["base/files"],
     "io": ["onnx/proto"],
     "runtime": ["base/tensors", "io", "reference/execute", "onnx/export", "onnx/support", "passes/precision",
