@@ -13,13 +13,12 @@ struct Case {
 };
 
 const Case kCases[] = {
-    {"floats_in_a_line", "(float[200000, 12] x) => (float[200000] y)", "ReduceMax", "reduce"},
-    {"floats_beyond", "(float[200000, 16] x) => (float[200000] y)", "ReduceMax", "row_resident"},
+    {"few_floats", "(float[200000, 31] x) => (float[200000] y)", "ReduceMax", "reduce"},
+    {"floats", "(float[200000, 32] x) => (float[200000] y)", "ReduceMax", "row_resident"},
     {"odd_rows", "(float[200000, 33] x) => (float[200000] y)", "ReduceSum", "row_resident"},
-    {"halves_in_a_line", "(float16[200000, 24] x) => (float16[200000] y)", "ReduceSum", "reduce"},
-    {"halves_beyond", "(float16[200000, 32] x) => (float16[200000] y)", "ReduceSum",
-     "row_resident"},
-    {"rows_of_a_run", "(float[b, 20] x) => (float[b] y)", "ReduceProd", "row_resident"},
+    {"few_halves", "(float16[200000, 24] x) => (float16[200000] y)", "ReduceSum", "reduce"},
+    {"halves", "(float16[200000, 32] x) => (float16[200000] y)", "ReduceSum", "row_resident"},
+    {"rows_of_a_run", "(float[b, 40] x) => (float[b] y)", "ReduceProd", "row_resident"},
     {"elements_apart", "(float[300, 20, 500] x) => (float[300, 500] y)", "ReduceMax",
      "column_resident"},
 };

@@ -1,4 +1,4 @@
-#include "cpu/simd/unary.h"
+#include "cpu/simd/pointwise/unary.h"
 
 namespace redfuser::cpu::RF_ISA {
 namespace {

@@ -1,5 +1,5 @@
 #include "cpu/simd/arc_math.h"
-#include "cpu/simd/unary.h"
+#include "cpu/simd/pointwise/unary.h"
 
 namespace redfuser::cpu::RF_ISA {
 namespace {
