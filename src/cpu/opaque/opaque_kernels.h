@@ -92,8 +92,6 @@ void run_bit_cast(OpaqueCall& call);
 
 // image/grid_sample.cpp, image/image.cpp, image/col2im.cpp, tensor/max_unpool.cpp
 void run_grid_sample(OpaqueCall& call);
-OpaqueCost cost_of_grid_sample(const ops::NodeView& view, std::span<const Dims> inputs,
-                               const Dims& output);
 void run_roi_align(OpaqueCall& call);
 void run_max_roi_pool(OpaqueCall& call);
 void run_max_unpool(OpaqueCall& call);

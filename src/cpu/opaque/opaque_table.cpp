@@ -33,7 +33,7 @@ constexpr Entry kKernels[] = {
     {"Det", run_det},
     {"Dropout", run_dropout},
     {"GRU", run_gru},
-    {"GridSample", run_grid_sample, cost_of_grid_sample},
+    {"GridSample", run_grid_sample},
     {"Identity", run_identity},
     {"LSTM", run_lstm},
     {"LpPool", run_lp_pool},

@@ -223,17 +223,4 @@ void run_grid_sample(OpaqueCall& call) {
   });
 }
 
-OpaqueCost cost_of_grid_sample(const ops::NodeView& view, std::span<const Dims> inputs,
-                               const Dims& output) {
-  const std::string mode = view.text("mode", "linear");
-  const double each = mode == "nearest" ? 1 : mode == "cubic" || mode == "bicubic" ? 4 : 2;
-  const auto dimensions = static_cast<double>(inputs[0].size()) - 2;
-  constexpr double kCoordinate = 0.015, kTap = 0.0006;  // microseconds
-  const auto channels = static_cast<double>(inputs[0][1]);
-  const double points = static_cast<double>(element_count(output)) / std::max(channels, 1.0);
-  const double point =
-      kCoordinate * dimensions + kTap * std::pow(each, dimensions) * (2 + channels);
-  return {points * point, element_count(inputs[1]) * static_cast<int64_t>(sizeof(double))};
-}
-
 }  // namespace redfuser::cpu
