@@ -126,7 +126,7 @@ struct LaunchShape {
   bool together = false;
   // The launch prefers half of the memory that a multiprocessor divides into shared memory and
   // first-level cache as shared memory. It changes the division only when it is idle, so launches
-  // that overlap prefer the same one. Without effect for drivers before CUDA 12.5.
+  // that overlap prefer the same one. Without effect for drivers before CUDA 12.8.
   bool half_shared = false;
 };
 

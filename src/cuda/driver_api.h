@@ -49,7 +49,7 @@ inline constexpr unsigned kEventRecordExternal = 1;  // while capturing: a node 
 inline constexpr int kAttributeCooperative = 2;
 inline constexpr int kAttributeClusterDimension = 4;
 inline constexpr int kAttributeProgrammaticSerialization = 6;
-inline constexpr int kAttributePreferredCarveout = 14;  // since CUDA 12.5
+inline constexpr int kAttributePreferredCarveout = 14;  // CUDA 12.8 has it
 
 // CUgraphExecUpdateResultInfo
 struct GraphUpdateResult {

@@ -142,7 +142,7 @@ void Stream::launch(const KernelCall& call, const std::string& name) const {
     attribute.id = kAttributeProgrammaticSerialization;
     attribute.allowed = 1;
   }
-  constexpr int kFirstWithCarveout = 12050;
+  constexpr int kFirstWithCarveout = 12080;
   if (shape.half_shared && device_->info().driver_version >= kFirstWithCarveout) {
     LaunchAttribute& attribute = attributes[count++];
     attribute.id = kAttributePreferredCarveout;

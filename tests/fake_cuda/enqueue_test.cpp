@@ -222,7 +222,7 @@ TEST_F(Enqueue, LaunchesThatOverlapPreferOneDivisionOfMemory) {
   EXPECT_GE(preferred(1).size(), 2u);
   EXPECT_EQ(std::set<unsigned>(gpu->carveouts.begin(), gpu->carveouts.end()), std::set{50u});
   EXPECT_TRUE(preferred(1 << 16).empty());
-  gpu->driver_version = 12040;
+  gpu->driver_version = 12070;
   EXPECT_TRUE(preferred(1).empty());
 }
 
