@@ -50,7 +50,7 @@ double a_of(long long batch, long long m, long long k) {
 double b_of(long long batch, long long n, long long k) {
   return static_cast<double>((batch * 5 + n * 3 + k * 7) % 13) - 6;
 }
-// No product of a row and a column, and not 0 where there is no term.
+// The term is not a product, and the term of two zeros is not 0.
 double term_of(double a, double b) { return std::fabs(a - b) + 1; }
 
 Results expected(const ContractionSizes& sizes) {

@@ -13,7 +13,7 @@ struct Product {
   bool negative;
 };
 
-// nullopt where the expression is no sum of products.
+// nullopt where the expression is not a sum of products.
 std::optional<std::vector<Product>> products_of(ir::Expr e, bool negative = false) {
   if (e->op == ir::ExprOp::Mul) return std::vector<Product>{{e->args[0], e->args[1], negative}};
   if (e->op == ir::ExprOp::Neg) return products_of(e->args[0], !negative);

@@ -53,27 +53,37 @@ RF_INLINE bool remainders(int64_t count, const T* x, const T* y, T* out) {
   return far == 0;
 }
 
-// z = Function::of(fmod(x, y), y).
-template <class T, class Function, Mode mode>
-void remainder_kernel(int64_t rows, int64_t cols, void* out, int64_t out_stride, Operand a,
-                      Operand b) {
+// Calls use(count, x, y, z) for parts of the rows, of at most kQuotientChunk elements. An operand
+// that is one value for the row stays where it is.
+template <class T, Mode mode, class Use>
+RF_INLINE void for_chunks(int64_t rows, int64_t cols, void* out, int64_t out_stride, Operand a,
+                          Operand b, const Use& use) {
   for (int64_t row = 0; row < rows; ++row) {
     const T *x = row_of<T>(a, row), *y = row_of<T>(b, row);
     T* z = static_cast<T*>(out) + row * out_stride;
     for (int64_t c = 0; c < cols; c += kQuotientChunk) {
       const int64_t count = cols - c < kQuotientChunk ? cols - c : kQuotientChunk;
-      const T *left = mode == Mode::SV ? x : x + c, *right = mode == Mode::VS ? y : y + c;
-      T found[kQuotientChunk];
-      if (!remainders<T, mode>(count, left, right, found)) {
-        for (int64_t i = 0; i < count; ++i) {
-          found[i] = fmod_of(left_of<T, mode>(left, i), right_of<T, mode>(right, i));
-        }
-      }
-      for (int64_t i = 0; i < count; ++i) {
-        z[c + i] = Function::of(found[i], right_of<T, mode>(right, i));
-      }
+      use(count, mode == Mode::SV ? x : x + c, mode == Mode::VS ? y : y + c, z + c);
     }
   }
+}
+
+// z = Function::of(fmod(x, y), y).
+template <class T, class Function, Mode mode>
+void remainder_kernel(int64_t rows, int64_t cols, void* out, int64_t out_stride, Operand a,
+                      Operand b) {
+  const auto chunk = [](int64_t count, const T* x, const T* y, T* z) {
+    T found[kQuotientChunk];
+    if (!remainders<T, mode>(count, x, y, found)) {
+      for (int64_t i = 0; i < count; ++i) {
+        found[i] = fmod_of(left_of<T, mode>(x, i), right_of<T, mode>(y, i));
+      }
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      z[i] = Function::of(found[i], right_of<T, mode>(y, i));
+    }
+  };
+  for_chunks<T, mode>(rows, cols, out, out_stride, a, b, chunk);
 }
 
 // All elements are below 2^52, as all of 32 bits are.
@@ -101,26 +111,21 @@ void quotient_kernel(int64_t rows, int64_t cols, void* out, int64_t out_stride, 
                      Operand b) {
   const auto minus_one = [](T v) { return static_cast<T>(-1) < 0 && v == static_cast<T>(-1); };
   const auto negated = [](T v) { return static_cast<T>(0 - static_cast<uint64_t>(v)); };
-  for (int64_t row = 0; row < rows; ++row) {
-    const T *x = row_of<T>(a, row), *y = row_of<T>(b, row);
-    T* z = static_cast<T*>(out) + row * out_stride;
-    for (int64_t c = 0; c < cols; c += kQuotientChunk) {
-      const int64_t count = cols - c < kQuotientChunk ? cols - c : kQuotientChunk;
-      const T *left = mode == Mode::SV ? x : x + c, *right = mode == Mode::VS ? y : y + c;
-      const bool exact = exact_in_double(mode == Mode::SV ? 1 : count, left) &&
-                         exact_in_double(mode == Mode::VS ? 1 : count, right);
-      const auto run = [&](const auto& divide) {
-        RF_INDEPENDENT
-        for (int64_t i = 0; i < count; ++i) {
-          const T u = left_of<T, mode>(left, i), v = right_of<T, mode>(right, i);
-          const T q = divide(u, v == 0 || minus_one(v) ? static_cast<T>(1) : v);
-          z[c + i] = Function::of(u, v, v == 0 ? static_cast<T>(0) : minus_one(v) ? negated(u) : q);
-        }
-      };
-      exact ? run([](T u, T v) { return truncated_quotient(u, v); })
-            : run([](T u, T v) { return static_cast<T>(u / v); });
-    }
-  }
+  const auto chunk = [&](int64_t count, const T* x, const T* y, T* z) {
+    const bool exact = exact_in_double(mode == Mode::SV ? 1 : count, x) &&
+                       exact_in_double(mode == Mode::VS ? 1 : count, y);
+    const auto run = [&](const auto& divide) {
+      RF_INDEPENDENT
+      for (int64_t i = 0; i < count; ++i) {
+        const T u = left_of<T, mode>(x, i), v = right_of<T, mode>(y, i);
+        const T q = divide(u, v == 0 || minus_one(v) ? static_cast<T>(1) : v);
+        z[i] = Function::of(u, v, v == 0 ? static_cast<T>(0) : minus_one(v) ? negated(u) : q);
+      }
+    };
+    exact ? run([](T u, T v) { return truncated_quotient(u, v); })
+          : run([](T u, T v) { return static_cast<T>(u / v); });
+  };
+  for_chunks<T, mode>(rows, cols, out, out_stride, a, b, chunk);
 }
 
 }  // namespace redfuser::cpu::RF_ISA

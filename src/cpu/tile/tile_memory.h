@@ -26,7 +26,8 @@ struct Access {
   RegisterId row_offsets = kNoRegister;
   int64_t column_stride = 0;
   RegisterId column_offsets = kNoRegister;
-  // If set: a part element by element, times whole_scale; there is no table of columns then.
+  // Offsets of every row and column, which are multiplied by whole_scale. Where it is set,
+  // column_offsets is not.
   RegisterId whole = kNoRegister;
   int64_t whole_scale = 1;
   bool by_data = false;   // a table of columns depends on elements, not on axes alone

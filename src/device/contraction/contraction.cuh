@@ -107,7 +107,7 @@ struct ContractionSums {
 
 // Every result of `sizes`.
 //   row(batch, m, k), column(batch, n, k)   elements
-//   term(a, b)                              what is reduced, of two elements
+//   term(a, b)                              the term of a row's and a column's element
 //   finish(batch, m, n, result)             stores it
 // `rows` and `columns` are the block's shared memory. All threads of a block call it.
 template <class Tile, class Op, typename T, class A, class B, class Row, class Column, class Term,

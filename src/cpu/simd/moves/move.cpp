@@ -73,7 +73,7 @@ template <class T>
 struct Permutation {
   typename MoveVector<T>::Lanes lanes;
   int64_t first[kSources] = {};
-  int64_t end = 0;  // of what is read
+  int64_t end = 0;  // one past the last element that is read
   int sources = 0;  // 0: more than there may be
 };
 

@@ -7,8 +7,8 @@
 namespace redfuser::cpu {
 
 // Writes the program of the cascade `s` of a step: states folded over the stream's tiles, or over
-// one tile with the whole row (`resident`), then what is computed of them. `growing`: null for
-// fixed sizes. Returns the stream's scope of columns.
+// one tile with the whole row (`resident`), then the outputs. `growing`: null for fixed sizes.
+// Returns the stream's scope of columns.
 int build_cascade(const StepForm& form, CascadePlan& plan, const SpecializedStreaming& s,
                   bool resident, GrowingExtents* growing);
 
