@@ -269,7 +269,9 @@ __device__ __forceinline__ void merge_warps(const Form& form, typename Form::Sta
 template <typename Config, typename Form, typename Memory>
 __device__ __forceinline__ void merge_row(const Form& form, typename Form::State& s,
                                           const Memory& memory) {
-  s = form.template merged<(Config::kLanes < 32 ? Config::kLanes : 32) / 2, 1>(s);
+  if constexpr (Config::kLanes > 1) {
+    s = form.template merged<(Config::kLanes < 32 ? Config::kLanes : 32) / 2, 1>(s);
+  }
   if constexpr (Config::kLanes > 32) merge_warps<Config>(form, s, memory);
 }
 

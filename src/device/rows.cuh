@@ -103,7 +103,9 @@ __device__ __forceinline__ int misalignment(const T* pointer, int free) {
 // the bytes, so they are not allocated in L1.
 template <typename T, int N, bool Once, int W>
 __device__ __forceinline__ void load_aligned(unsigned (&words)[W], const T* from) {
-  if constexpr (W % 4 == 0) {
+  if constexpr (N * sizeof(T) % 4 != 0) {
+    gather_words<N>(words, from, 0, N);
+  } else if constexpr (W % 4 == 0) {
 #pragma unroll
     for (int w = 0; w < W; w += 4) {
       const uint4 quad = Once ? ptx_load_once(reinterpret_cast<const uint4*>(from) + w / 4)
@@ -187,8 +189,9 @@ __device__ __forceinline__ void pack_words(unsigned (&words)[W], const ValueOf<T
   for (int i = 0; i < N; ++i) place(words, i, Element<T>::put(values[i]));
 }
 
+// Stores N values whose bytes are whole words.
 template <int N, typename T>
-__device__ __forceinline__ void store_aligned(T* to, const ValueOf<T> (&values)[N]) {
+__device__ __forceinline__ void store_vectors(T* to, const ValueOf<T> (&values)[N]) {
   constexpr int W = Words<T, N>::value;
   unsigned words[W];
   pack_words<N>(words, values, static_cast<const T*>(to));
@@ -206,6 +209,17 @@ __device__ __forceinline__ void store_aligned(T* to, const ValueOf<T> (&values)[
   } else {
 #pragma unroll
     for (int w = 0; w < W; ++w) reinterpret_cast<unsigned*>(to)[w] = words[w];
+  }
+}
+
+// Stores N values to an address aligned to the group, or to 16 bytes.
+template <int N, typename T>
+__device__ __forceinline__ void store_aligned(T* to, const ValueOf<T> (&values)[N]) {
+  if constexpr (N * sizeof(T) % 4 == 0) {
+    store_vectors<N>(to, values);
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; ++i) to[i] = Element<T>::put(values[i]);
   }
 }
 

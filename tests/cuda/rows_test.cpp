@@ -114,6 +114,43 @@ class CudaRows : public testing::TestWithParam<RowCase> {
   }
 };
 
+// With the length in the graph: a few lanes have a row, in groups that divide its length.
+TEST_P(CudaRows, AgreeWhereRowsAreShort) {
+  const RowCase& row_case = GetParam();
+  for (const int64_t length : {1, 2, 3, 6, 13, 16, 24, 33, 100, 127}) {
+    const auto parse = [&](const char* graph) {
+      std::string text = graph;
+      for (size_t at = 0; (at = text.find("n]", at)) != std::string::npos; ++at) {
+        text.replace(at, 1, std::to_string(length));
+      }
+      for (size_t at = 0; (at = text.find("[n,", at)) != std::string::npos; ++at) {
+        text.replace(at + 1, 1, std::to_string(length));
+      }
+      for (size_t at = 0; (at = text.find("n,3]", at)) != std::string::npos; ++at) {
+        text.replace(at, 1, std::to_string(length));
+      }
+      return Model::parse("<ir_version: 9, opset_import: [\"\" : 20]> " + text);
+    };
+    const Model model = parse(row_case.graph);
+    CompileOptions unfused;
+    unfused.fuse = false;
+    SessionOptions on_gpu;
+    on_gpu.device = "cuda";
+    Session gpu(compile(model), on_gpu);
+    Session cpu(compile(parse(row_case.reference ? row_case.reference : row_case.graph), unfused));
+    for (const int64_t rows : {1, 33, 5000}) {
+      RandomOptions options;
+      options.symbols = {{"m", rows}};
+      const NamedTensors inputs = random_inputs(model, options);
+      const NamedTensors expected = cpu.run(inputs), got = gpu.run(inputs);
+      for (const Comparison& comparison :
+           compare(got, expected, {row_case.tolerance, row_case.absolute})) {
+        EXPECT_TRUE(comparison.passed) << rows << " x " << length << ": " << describe(comparison);
+      }
+    }
+  }
+}
+
 TEST_P(CudaRows, AgreeWithTheUnfusedGraph) {
   const RowCase& row_case = GetParam();
   const std::string opset = "<ir_version: 9, opset_import: [\"\" : 20]> ";

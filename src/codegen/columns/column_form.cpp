@@ -48,12 +48,16 @@ bool merge_rows(ir::ExprPool& pool, FlatStreaming& form, size_t outer) {
   return true;
 }
 
-// Bytes per streamed element that are adjacent to those of the next position on an axis.
+// Bytes per streamed element that are adjacent to those of the next position on an axis. Elements
+// that all rows share do not count: a cache holds them.
 size_t adjacent_bytes(const StepBuilder& builder, const FlatStreaming& form, ir::Expr axis) {
   size_t bytes = 0;
   std::set<std::pair<int64_t, ir::Expr>> seen;
   auto note = [&](int64_t value, ir::Expr offset) {
     if (!offset->depends_on(form.cascade.stream) || !seen.insert({value, offset}).second) return;
+    const bool own = std::any_of(form.cascade.rows.begin(), form.cascade.rows.end(),
+                                 [&](ir::Expr row) { return offset->depends_on(row); });
+    if (!own) return;
     auto affine = affine_in(builder.pool(), offset, axis);
     if (affine && affine->stride->is_constant(1)) bytes += size_of(builder.dtype_of(value));
   };

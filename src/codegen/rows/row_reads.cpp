@@ -179,6 +179,15 @@ int RowReads::group_words() const {
   return total;
 }
 
+double RowReads::element_bytes() const {
+  double total = 0;
+  for (const Item& item : items_) {
+    const auto bytes = static_cast<double>(size_of(kernel_.dtype_of(item.value)));
+    if (item.folded) total += bytes * std::max(item.stride, 1);
+  }
+  return total;
+}
+
 bool RowReads::shareable() const {
   return std::all_of(items_.begin(), items_.end(), [&](const Item& item) {
     return !item.folded || ((item.base || item.group) && words(item) % 4 == 0);

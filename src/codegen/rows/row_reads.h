@@ -52,6 +52,8 @@ class RowReads {
   bool loads_for_outputs() const;
   // Words of a group.
   int group_words() const;
+  // Bytes that the fold reads of an element.
+  double element_bytes() const;
   // Whether shared memory can hold a tile: groups consist of 16-byte vectors.
   bool shareable() const;
   // Dynamic shared memory of a block.

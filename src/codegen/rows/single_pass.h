@@ -29,8 +29,9 @@ struct SinglePassConfig {
   bool everywhere = false;
 
   Parameters parameters() const {
-    return {{"lanes", lanes},     {"threads", threads},       {"chunks", chunks},
-            {"cluster", cluster}, {"shared", shared ? 1 : 0}, {"whole", whole ? 1 : 0}};
+    return {{"lanes", lanes},        {"threads", threads}, {"width", width},
+            {"chunks", chunks},      {"cluster", cluster}, {"shared", shared ? 1 : 0},
+            {"whole", whole ? 1 : 0}};
   }
 };
 

@@ -28,6 +28,10 @@ constexpr double kCountTime = 1.85, kSegmentTime = 0.004, kSecondKernel = 2.18;
 // Lanes' instructions for an element; for a lane's state, and each exchange of it.
 constexpr double kElementWork = 14.2, kStateWork = 8.9, kExchangeWork = 8;
 constexpr double kStateBytes = 8;
+// The device starts one block after the other, whatever they do.
+constexpr double kBlockStart = 0.00119;
+// Threads of a block of many short rows.
+constexpr int kWideBlock = 512;
 // Bandwidth falls with the multiprocessors that have blocks, to this power.
 constexpr double kIdlePower = 0.135;
 // What reading a row again takes, of reading it once.
@@ -47,7 +51,13 @@ class Enumeration {
       : target_(target), facts_(facts), rows_(rows), length_(length) {}
 
   std::vector<Candidate> run() {
-    for (const int lanes : {4, 8, 16, 32}) add_whole(lanes, 128, false, 1);
+    for (const int lanes : {1, 2, 4, 8, 16, 32}) {
+      add_whole(lanes, 128, false, 1);
+      if (rows_ * lanes >= int64_t{kWideBlock} * target_.multiprocessors) {
+        add_whole(lanes, kWideBlock, false, 1);
+      }
+    }
+    if (facts_.narrow) return std::move(candidates_);
     for (const int threads : {64, 128, 256, 512}) add_whole(threads, threads, false, 1);
     if (facts_.shareable) add_shared();
     add_walks();
@@ -161,7 +171,8 @@ class Enumeration {
     const double work = (kElementWork * covered +
                          states * (kStateWork + kExchangeWork * std::log2(std::min(c.lanes, 32)))) /
                         (select::kLanes * target_.clock * target_.multiprocessors);
-    const double memory = elements * memory_time(c, twice);
+    const double memory = std::max(
+        {elements * memory_time(c, twice), elements * sector_time(c), blocks * kBlockStart});
     // Blocks beyond those that run at once wait, half of them for whole turns.
     const double full =
         blocks / (target_.multiprocessors * static_cast<double>(resident_blocks(c)));
@@ -184,12 +195,24 @@ class Enumeration {
   // Of an element.
   double memory_time(const SinglePassConfig& c, bool twice) const {
     const double passes = 1 + (facts_.maps_back ? 1 : 0) + (twice ? kAgain : 0);
-    const double bytes = 4.0 * facts_.words / facts_.width;
+    const double bytes = facts_.element_bytes;
     const int kept = facts_.maps_back && c.whole && !c.shared ? facts_.words * c.chunks : 0;
     return passes * short_runs() * bytes / target_.dram_rate *
            (1 + kKeptShare * std::max(kept - kFewWords, 0) +
             (c.lanes <= kFewLanes && c.chunks > 1 ? kNarrowShare : 0) +
             (c.cluster > 1 ? cluster_share(c) : 0));
+  }
+
+  // Of an element, where an access of a row's few lanes has less than a line: L2 moves whole
+  // sectors. Elements of a ragged group are accessed one by one.
+  double sector_time(const SinglePassConfig& c) const {
+    constexpr double kSector = 32, kLine = 128;
+    if (c.lanes >= 32) return 0;
+    const int passes = facts_.maps_back ? 2 : 1;
+    const double group = c.width * facts_.element_bytes, run = c.lanes * group;
+    if (facts_.ragged && c.width > 1) return passes * std::min(kSector, group) / target_.l2_rate();
+    if (c.chunks == 1 || run >= kLine) return 0;
+    return passes * facts_.element_bytes * (1 + kSector / run) / target_.l2_rate();
   }
 
   static double cluster_share(const SinglePassConfig& c) {

@@ -10,8 +10,9 @@ namespace redfuser::codegen {
 
 // The properties of a form that its estimates depend on.
 struct SinglePassFacts {
-  int width = 4;  // consecutive elements of a thread
-  int words = 1;  // words that the fold reads of them
+  int width = 4;             // consecutive elements of a thread
+  int words = 1;             // words that the fold reads of them
+  double element_bytes = 4;  // that the fold reads of an element
   int64_t state_bytes = 0;
   int max_staging_words = 0;       // RowReads::max_staging_words()
   bool shareable = false;          // RowReads::shareable()
@@ -19,6 +20,7 @@ struct SinglePassFacts {
   bool maps_back = false;          // an output for every element
   bool scattered = false;          // offsets of elements divide their position
   bool ragged = false;             // the length is known, and no multiple of the width
+  bool narrow = false;             // the width is less than a thread's vectors allow
   // Bytes of the shortest runs of adjacent elements that a row consists of; 0: the row is one.
   int64_t run_bytes = 0;
 };
@@ -32,7 +34,8 @@ struct SegmentConfig {
   int most = 256;  // segments of a row
 };
 
-// For `rows` rows of `length` elements.
+// For `rows` rows of `length` elements. Narrow groups are for short rows: a few lanes have all of a
+// row in registers.
 std::vector<Candidate> single_pass_candidates(const Target& target, const SinglePassFacts& facts,
                                               int64_t rows, int64_t length);
 

@@ -36,6 +36,9 @@ constexpr double kRowsPerMultiprocessor = 1.5;
 constexpr int kTilesPerBlock = 4;
 // At most one state per merging thread. Short tiles shorten the wait for the last block.
 constexpr int kMaxSegments = 256, kSegmentChunks = 2;
+// Rows up to so many elements have their groups' width by their length, and where their number is
+// known at run time only, the configuration for many.
+constexpr int64_t kShortRow = 128, kManyRows = int64_t{1} << 18;
 // Positions in a row are 32-bit numbers.
 constexpr int64_t kLongestRow = int64_t{1} << 28;
 
@@ -50,8 +53,11 @@ class Choice {
       : builder_(builder),
         pool_(builder.pool()),
         form_(form),
-        facts_(single_pass_facts(builder, form)),
-        rows_(product_of(pool_, extents_of(pool_, form.cascade.rows))) {}
+        facts_(single_pass_facts(builder, form, row_width(builder, form))),
+        rows_(product_of(pool_, extents_of(pool_, form.cascade.rows))) {
+    const int narrow = width_of_short_rows();
+    if (narrow < facts_.width) narrow_ = single_pass_facts(builder, form, narrow);
+  }
 
   void add() {
     if (const auto best = least(KnownSizes())) return add(best->choice);
@@ -121,11 +127,29 @@ class Choice {
   std::vector<Candidate> all(const KnownSizes& sizes) const {
     const int64_t rows = sizes.of(rows_), length = sizes.of(form_.length());
     if (rows <= 0 || length <= 0 || length > kLongestRow) return {};
-    return single_pass_candidates(builder_.target, facts_, rows, length);
+    return candidates_of(rows, length);
   }
 
-  std::optional<Candidate> least(const KnownSizes& sizes) const {
-    const std::vector<Candidate> candidates = all(sizes);
+  std::vector<Candidate> candidates_of(int64_t rows, int64_t length) const {
+    auto found = single_pass_candidates(builder_.target, facts_, rows, length);
+    if (!narrow_) return found;
+    auto narrow = single_pass_candidates(builder_.target, *narrow_, rows, length);
+    found.insert(found.end(), narrow.begin(), narrow.end());
+    return found;
+  }
+
+  // Groups that divide short rows: each is whole, and starts at a multiple of its size.
+  int width_of_short_rows() const {
+    ir::Expr length = form_.length();
+    if (!length->is_constant() || length->integer > kShortRow) return facts_.width;
+    int width = facts_.width;
+    while (width > 1 && length->integer % width != 0) width /= 2;
+    return width;
+  }
+
+  std::optional<Candidate> least(const KnownSizes& sizes) const { return least(all(sizes)); }
+
+  static std::optional<Candidate> least(const std::vector<Candidate>& candidates) {
     const auto best =
         std::min_element(candidates.begin(), candidates.end(),
                          [](const Candidate& a, const Candidate& b) { return a.time < b.time; });
@@ -159,7 +183,7 @@ class Choice {
     SinglePassConfig config;
     config.lanes = choice.at("lanes");
     config.threads = choice.at("threads");
-    config.width = facts_.width;
+    config.width = choice.at("width");
     config.chunks = choice.at("chunks");
     config.cluster = choice.at("cluster");
     config.shared = choice.at("shared") != 0;
@@ -208,6 +232,9 @@ class Choice {
       if (rungs.empty() || tile_elements(c) > rungs.back().capacity)
         rungs.push_back({c, tile_elements(c)});
     };
+    if (known() && form_.length()->integer <= kShortRow) {
+      push(config_of(least(candidates_of(kManyRows, form_.length()->integer))->choice));
+    }
     for (const int lanes : {4, 8, 16}) {
       SinglePassConfig part = config(lanes, 128);
       part.chunks = 1;
@@ -334,6 +361,7 @@ class Choice {
   ir::ExprPool& pool_;
   const FlatStreaming& form_;
   const SinglePassFacts facts_;
+  std::optional<SinglePassFacts> narrow_;
   const ir::Expr rows_;
   ir::Expr allowed_ = nullptr;  // a bool over sizes: nothing is added where it is false
 };
@@ -371,14 +399,16 @@ int64_t shortest_run(const StepBuilder& builder, const FlatStreaming& form) {
 
 }  // namespace
 
-SinglePassFacts single_pass_facts(StepBuilder& builder, const FlatStreaming& form) {
+SinglePassFacts single_pass_facts(StepBuilder& builder, const FlatStreaming& form, int width) {
   SinglePassFacts facts;
-  facts.width = row_width(builder, form);
+  facts.width = width;
+  facts.narrow = width < row_width(builder, form);
   SinglePassConfig config;
   config.width = facts.width;
   KernelText kernel = builder.kernel();
   const RowReads reads(kernel, form, config);
   facts.words = std::max(reads.group_words(), 1);
+  facts.element_bytes = reads.element_bytes();
   facts.state_bytes = state_bytes(form);
   facts.max_staging_words = reads.max_staging_words();
   facts.shareable = reads.shareable();

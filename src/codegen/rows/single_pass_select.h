@@ -8,7 +8,8 @@
 
 namespace redfuser::codegen {
 
-SinglePassFacts single_pass_facts(StepBuilder& builder, const FlatStreaming& form);
+// `width`: consecutive elements of a thread, at most row_width().
+SinglePassFacts single_pass_facts(StepBuilder& builder, const FlatStreaming& form, int width);
 
 KernelConfig choice_of(const SinglePassConfig& config);
 KernelConfig choice_of(const SegmentConfig& config);

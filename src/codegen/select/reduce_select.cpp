@@ -14,10 +14,6 @@
 namespace redfuser::codegen {
 namespace {
 
-// A thread reads fewer elements of a row as fast from the first-level cache as lanes that share it,
-// of which each takes part in the exchange (measured on an H200: a million rows).
-constexpr int64_t kLongRow = 32;
-
 // Elements that lie one behind the other, or one before the other (the last place of an extreme).
 bool reads_consecutive(ir::ExprPool& pool, const FlatStreaming& form) {
   bool found = false;
@@ -70,9 +66,6 @@ std::variant<FlatStreaming, std::string> rows_of(StepBuilder& builder,
       flat_streaming(builder, fuse::CascadeStep{std::move(derivation->streaming)});
   if (!folds(form) || contracts(form)) return "each element is read for many rows";
   if (std::holds_alternative<ColumnForm>(column_form(builder, form))) return form;
-  ir::Expr length = form.length();
-  const bool few = length->is_constant() && length->integer < kLongRow;
-  if (few) return fmt::format("the rows have fewer than {} elements", kLongRow);
   if (!reads_consecutive(pool, form)) return "the elements of a row are apart in memory";
   return form;
 }
