@@ -207,7 +207,22 @@ class GroupBuilder {
     // A node that binds run-time sizes stays a step of its own.
     if (facts_.binds(node)) return false;
     if (!ours && !facts_.view(node) && !facts_.unpacks(node)) return false;
-    return !facts_.reduces(node) || facts_.contracts(node);
+    return !facts_.reduces(node) || facts_.contracts(node) || (ours && finishes(node));
+  }
+
+  // The body is elementwise over the results of a reduction, each of which it uses once.
+  bool finishes(ir::NodeId node) const {
+    if (has_reduction(body_)) return false;
+    const auto& outputs = graph_.nodes[static_cast<size_t>(node)].outputs;
+    const auto& shape = graph_.values[static_cast<size_t>(value_)].shape;
+    const bool one =
+        outputs.size() == 1 && graph_.values[static_cast<size_t>(outputs[0])].shape == shape;
+    bool in_place = one;
+    visit(body_, [&](ir::Expr e) {
+      if (e->op != ir::ExprOp::Read || !one || e->integer != outputs[0]) return;
+      in_place = in_place && e->args == axes_;
+    });
+    return in_place;
   }
 
   bool absorb(const Trial& trial) {

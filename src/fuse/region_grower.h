@@ -48,7 +48,8 @@ class RegionGrower {
   std::optional<RegionDraft> repeat(const RegionTrace& moved);
 
  private:
-  enum class Absorption { None, Owned, Shared };
+  // Written: owned, and others read its result, so the region stores it.
+  enum class Absorption { None, Owned, Shared, Written };
 
   bool is_free(ir::NodeId node) const;
   // The same of a node of the graph; the growth depends on the answer.
@@ -113,6 +114,9 @@ class RegionGrower {
   std::set<ir::NodeId> between_products(const RegionDraft& draft, ir::NodeId first) const;
   // Whether the region may take in a producer, as its own or to recompute it.
   Absorption absorption(const RegionDraft& draft, ir::NodeId node) const;
+  // Whether others than the region may have the node's result from it: an elementwise node that no
+  // product's epilogue can compute.
+  bool may_write(ir::NodeId node) const;
   bool absorb(RegionDraft& draft, ir::NodeId node);
 
   const NodeFacts& facts_;

@@ -82,7 +82,7 @@ bool RegionGrower::absorb_run(RegionDraft& draft, const std::set<ir::NodeId>& re
     const ir::NodeId node = *candidates.rbegin();
     candidates.erase(node);
     const Absorption how = absorption(next, node);
-    if (how == Absorption::None || facts_.reduces(node)) break;
+    if (how == Absorption::None || how == Absorption::Written || facts_.reduces(node)) break;
     (how == Absorption::Owned ? next.owned : next.shared).insert(node);
     run.insert(node);
     add_reads(facts_.reads(node));
@@ -207,8 +207,62 @@ RegionGrower::Absorption RegionGrower::absorption(const RegionDraft& draft, ir::
         return draft.owned.count(consumer) > 0;
       });
   const bool again = facts_.view(node) || (!facts_.reduces(node) && facts_.recomputed(outputs[0]));
-  return ours ? Absorption::Owned : again ? Absorption::Shared : Absorption::None;
+  if (ours) return Absorption::Owned;
+  if (again) return Absorption::Shared;
+  return may_write(node) ? Absorption::Written : Absorption::None;
 }
+
+bool RegionGrower::may_write(ir::NodeId node) const {
+  std::set<ir::NodeId> open = {node};
+  for (size_t count = 0; !open.empty(); ++count) {
+    if (count == kMaxRegionNodes) return false;
+    const ir::NodeId at = *open.rbegin();
+    open.erase(at);
+    if (facts_.contracts(at)) return false;
+    if (facts_.reduces(at) || !facts_.lowered(at) || facts_.runs(at)) {
+      if (at == node) return false;
+      continue;
+    }
+    for (const ir::ValueId read : facts_.reads(at)) {
+      if (facts_.producer(read) >= 0) open.insert(facts_.producer(read));
+    }
+  }
+  return true;
+}
+
+namespace {
+
+// Whether a body reads other values at its own axes alone, in their order: it moves no element.
+bool stays_in_place(const cascade::CascadeOutput& output) {
+  bool result = true;
+  visit(output.body, [&](ir::Expr e) {
+    if (e->op != ir::ExprOp::Read || e->integer < 0) return;
+    auto from = output.axes.begin();
+    for (ir::Expr index : e->args) {
+      if (index->is_constant()) continue;
+      from = std::find(from, output.axes.end(), index);
+      result &= from != output.axes.end();
+      if (!result) return;
+      ++from;
+    }
+  });
+  return result;
+}
+
+// Whether a cascade of rows has exactly one element of the value for each of its own, where others
+// have theirs.
+bool writes_elements(const cascade::Extraction& extraction, ir::ValueId value) {
+  if (extraction.has_producer || extraction.has_columns) return false;
+  const cascade::Cascade& cascade = extraction.cascade;
+  const auto output = std::find_if(cascade.outputs.begin(), cascade.outputs.end(),
+                                   [&](const auto& each) { return each.value == value; });
+  return output != cascade.outputs.end() && output->maps_back && stays_in_place(*output) &&
+         std::all_of(cascade.rows.begin(), cascade.rows.end(), [&](ir::Expr row) {
+           return std::find(output->axes.begin(), output->axes.end(), row) != output->axes.end();
+         });
+}
+
+}  // namespace
 
 bool RegionGrower::absorb(RegionDraft& draft, ir::NodeId node) {
   const Absorption how = absorption(draft, node);
@@ -219,8 +273,10 @@ bool RegionGrower::absorb(RegionDraft& draft, ir::NodeId node) {
     return false;
   }
   RegionDraft next = draft;
-  (how == Absorption::Owned ? next.owned : next.shared).insert(node);
+  (how == Absorption::Shared ? next.shared : next.owned).insert(node);
   if (!form(next)) return false;
+  const ir::ValueId result = graph_.nodes[static_cast<size_t>(node)].outputs[0];
+  if (how == Absorption::Written && !writes_elements(next.shape.extraction, result)) return false;
   draft = std::move(next);
   return true;
 }

@@ -1,9 +1,14 @@
 // Regions grow over everything that the algebra takes, whatever the order of the nodes.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "fuse/alternatives.h"
 #include "fuse/make_plan.h"
 #include "fuse/regions.h"
+#include "redfuser/compare.h"
+#include "redfuser/inputs.h"
+#include "redfuser/redfuser.h"
+#include "runtime/program/compiled_program.h"
 #include "support/graph_builder.h"
 
 namespace redfuser::testing {
@@ -66,6 +71,46 @@ TEST(RegionGrowth, LeavesResultsUnderOtherShapesAlone) {
     }
     EXPECT_EQ(regions, 1);
     EXPECT_EQ(aliases, other == "none" ? 0 : (other == "read" ? 1 : 2));
+  }
+}
+
+// A norm over a sum that others read as well writes the sum, unless a product or a move of elements
+// is to write it.
+TEST(RegionGrowth, WritesElementsThatOthersRead) {
+  struct Case {
+    const char *sum, *outputs;
+    size_t steps, regions;
+  };
+  const Case cases[] = {
+      {"s = Add(x, r)", "y, s", 1, 1},
+      {"u = Tanh(x) s = Add(u, r)", "y, s", 1, 1},
+      {"u = Mul(x, v) s = Sub(u, r)", "y, s", 1, 1},
+      {"s = MatMul(x, w)", "y, s", 2, 1},
+      {"p = MatMul(x, w) s = Add(p, r)", "y, s", 2, 1},
+      {"p = MatMul(x, w) t = Tanh(p) s = Mul(t, r)", "y, s", 2, 1},
+      {"t = Transpose<perm = [0, 2, 1]>(z) s = Concat<axis = 1>(t, x)", "y, s", 2, 1},
+  };
+  for (const Case& c : cases) {
+    const Model model = Model::parse(fmt::format(
+        "<ir_version: 9, opset_import: [\"\" : 20]> g (float[4,9,64] x, float[4,9,64] r, "
+        "float[64] v, float[64,64] w, float[4,64,9] z) => ({}) {{ {} y = LayerNormalization(s, v) "
+        "}}",
+        c.outputs, c.sum));
+    const Program program = compile(model);
+    const auto& steps = program.handle()->plan.steps;
+    EXPECT_EQ(steps.size(), c.steps) << c.sum;
+    size_t regions = 0;
+    for (const fuse::Step& step : steps) {
+      regions += std::holds_alternative<fuse::CascadeStep>(step.kind) ? 1 : 0;
+    }
+    EXPECT_EQ(regions, c.regions) << c.sum;
+    const NamedTensors inputs = random_inputs(model, {});
+    CompileOptions unfused;
+    unfused.fuse = false;
+    Session session(program), plain(compile(model, unfused));
+    for (const Comparison& result : compare(session.run(inputs), plain.run(inputs), {1e-5, 1e-5})) {
+      EXPECT_TRUE(result.passed) << c.sum << ": " << describe(result);
+    }
   }
 }
 

@@ -39,5 +39,36 @@ TEST(Maps, HaveTheNodesThatNoOtherStepNeeds) {
   for (const Case& c : cases) EXPECT_EQ(maps_of(c.outputs, c.body), c.maps) << c.body;
 }
 
+// The number of steps of a graph over float[6,40] x and float[6,1] r.
+size_t steps_of(const std::string& outputs, const std::string& body) {
+  const Program program = compile(Model::parse(fmt::format(
+      "<ir_version: 9, opset_import: [\"\" : 20]> g (float[6,40] x, float[6,1] r) => ({}) {{ "
+      "a = Constant<value = int64[1] {{1}}>() o = Constant<value = int64 {{1}}>() {} }}",
+      outputs, body)));
+  return program.handle()->plan.steps.size();
+}
+
+// A reduction takes in what follows it element by element, if nothing else reads its results.
+TEST(Reductions, HaveWhatFollowsElementByElement) {
+  struct Case {
+    const char *outputs, *body;
+    size_t steps;
+  };
+  const Case cases[] = {
+      {"y", "s = ReduceMax(x, a) t = Sqrt(s) y = Add(t, r)", 1},
+      {"y", "i = ArgMax<axis = 1>(x) y = Cast<to = 1>(i)", 1},
+      {"y", "s = CumSum(x, o) y = Cast<to = 10>(s)", 1},
+      {"y, s", "s = ReduceMax(x, a) y = Sqrt(s)", 2},
+      {"y", "s = ReduceMax(x, a) t = Transpose(s) y = Add(s, t)", 2},
+      {"y", "s = ReduceMax(x, a) t = Expand(s, b) y = Sqrt(t) ", 2},
+  };
+  for (const Case& c : cases) {
+    const std::string body = c.body;
+    const bool expands = body.find("b)") != std::string::npos;
+    const std::string size = expands ? "b = Constant<value = int64[3] {5, 6, 40}>() " : "";
+    EXPECT_EQ(steps_of(c.outputs, size + body), c.steps) << body;
+  }
+}
+
 }  // namespace
 }  // namespace redfuser

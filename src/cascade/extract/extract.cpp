@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "cascade/extract/axis_match.h"
 #include "cascade/extract/merge_loops.h"
 #include "cascade/extract/split_rows.h"
 #include "ir/contraction.h"
@@ -20,49 +21,6 @@ struct NotACascade {
 bool contains(const std::vector<ir::Expr>& list, ir::Expr e) {
   return std::find(list.begin(), list.end(), e) != list.end();
 }
-
-// Maps the axes of a second output to the first one's by matching a common reduction. Reductions
-// are equal up to free axes; bound axes are canonical already.
-class AxisMatch {
- public:
-  bool match(ir::Expr a, ir::Expr b) {
-    if (a == b && a->free_axes.empty()) return true;
-    const bool shares = a->args.size() > 1;
-    if (shares && matched_.count({a, b})) return true;
-    if (a->op != b->op || a->args.size() != b->args.size()) return false;
-    // A rank's value and its index are results of one reduction.
-    const bool ranks = a->op == ir::ExprOp::Reduce && is_ranked(a->reduction);
-    if (!ranks && a->dtype != b->dtype) return false;
-    if (a->op == ir::ExprOp::Axis) {
-      if (a == b) return true;
-      auto known = map_.find(b);
-      if (known != map_.end()) return known->second == a;
-      if (a->extent() != b->extent() || !images_.insert(a).second) return false;
-      map_.emplace(b, a);
-      return true;
-    }
-    if ((!ranks && a->integer != b->integer) || a->reduction != b->reduction ||
-        a->number != b->number || a->leaf_kind != b->leaf_kind) {
-      return false;
-    }
-    for (size_t i = 0; i < a->args.size(); ++i) {
-      if (!match(a->args[i], b->args[i])) return false;
-    }
-    if (shares) matched_.emplace(a, b);
-    return true;
-  }
-  std::vector<std::pair<ir::Expr, ir::Expr>> substitution() const {
-    return {map_.begin(), map_.end()};
-  }
-
- private:
-  struct ById {
-    bool operator()(ir::Expr a, ir::Expr b) const { return a->id < b->id; }
-  };
-  std::map<ir::Expr, ir::Expr, ById> map_;
-  std::set<ir::Expr> images_;
-  std::set<std::pair<ir::Expr, ir::Expr>> matched_;  // mapped axes stay mapped
-};
 
 class Extractor {
  public:
@@ -93,9 +51,16 @@ class Extractor {
   }
 
  private:
+  // Outputs with reductions follow the first of these; elements of the row follow all of them.
   void unify_axes() {
-    std::vector<ir::Expr> first = top_reductions(outputs_[0].body);
-    for (size_t i = 1; i < outputs_.size(); ++i) {
+    std::vector<size_t> reducing, plain;
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      (top_reductions(outputs_[i].body).empty() ? plain : reducing).push_back(i);
+    }
+    if (reducing.empty()) return;
+    const std::vector<ir::Expr> first = top_reductions(outputs_[reducing[0]].body);
+    for (const size_t i : reducing) {
+      if (i == reducing[0]) continue;
       rename_axes(i);
       AxisMatch matched;
       bool any = false;
@@ -111,6 +76,29 @@ class Extractor {
       if (!any) throw NotACascade{"two outputs share no reduction"};
       replace_axes(i, matched.substitution());
     }
+    for (const size_t i : plain) {
+      rename_axes(i);
+      const auto match = match_element(outputs_[i].body, reducing);
+      if (!match) throw NotACascade{"two outputs share no reduction"};
+      replace_axes(i, match->substitution());
+    }
+  }
+
+  // Where a body of `others` has this element of a row, outside of reductions if anywhere there.
+  std::optional<AxisMatch> match_element(ir::Expr element,
+                                         const std::vector<size_t>& others) const {
+    std::optional<AxisMatch> reduced, found;
+    for (const size_t other : others) {
+      ir::Expr body = outputs_[other].body;
+      visit(body, [&](ir::Expr e) {
+        AxisMatch match;
+        if (found || e->op != element->op || !match.match(e, element)) return;
+        const bool outside = std::includes(body->free_axes.begin(), body->free_axes.end(),
+                                           e->free_axes.begin(), e->free_axes.end());
+        (outside ? found : reduced) = match;
+      });
+    }
+    return found ? found : reduced;
   }
 
   // Outputs use the same axes: the rows of a transposed output would otherwise be confused with the
