@@ -93,9 +93,10 @@ TEST(MemoryOrdersOfConvolutions, HaveChannelsLastForTypesAndRanks) {
 INSTANTIATE_TEST_SUITE_P(Plans, MemoryOrders, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
 
-// A constant matrix whose rows are not whole vectors is kept by columns, if those are.
-TEST(MemoryOrdersOfMatrices, HaveVectorsAlongOneDimension) {
-  const auto by_columns = [](const std::string& type, int64_t rows, int64_t columns) {
+// A constant matrix whose rows are not whole vectors is kept by columns, if those are. What is no
+// whole vector is padded, unless most of a matrix were padding.
+TEST(MemoryOrdersOfMatrices, HaveVectorsAlongBothDimensions) {
+  const auto order_of = [](const std::string& type, int64_t rows, int64_t columns) {
     std::string elements = "1";
     for (int64_t i = 1; i < rows * columns; ++i) elements += ", " + std::to_string(i % 7);
     const std::string r = std::to_string(rows);
@@ -104,14 +105,21 @@ TEST(MemoryOrdersOfMatrices, HaveVectorsAlongOneDimension) {
         "<ir_version: 10, opset_import: [\"\" : 22]> g (" + type + "[m, " + r + "] x) => (y) <" +
         matrix + " = {" + elements + "}> { h = MatMul(x, w) y = Tanh(h) }"));
     const codegen::MemoryOrders orders = codegen::memory_orders(program.handle()->plan, {});
-    return orders.size() == 1 && orders.begin()->second == codegen::MemoryOrder{1, 0};
+    return orders.size() == 1 ? orders.begin()->second : codegen::MemoryOrder{};
   };
-  EXPECT_TRUE(by_columns("float16", 8, 9));
-  EXPECT_TRUE(by_columns("bfloat16", 16, 9));
-  EXPECT_FALSE(by_columns("float16", 8, 16));
-  EXPECT_FALSE(by_columns("float16", 9, 16));
-  EXPECT_FALSE(by_columns("float16", 9, 9));
-  EXPECT_FALSE(by_columns("float", 8, 9));
+  const auto padded = [](codegen::MemoryOrder order) {
+    order.padded = true;
+    return order;
+  };
+  const codegen::MemoryOrder by_rows = {0, 1}, by_columns = {1, 0}, none = {};
+  EXPECT_EQ(order_of("float16", 8, 9), by_columns);
+  EXPECT_EQ(order_of("float16", 16, 9), padded(by_columns));
+  EXPECT_EQ(order_of("bfloat16", 16, 9), padded(by_columns));
+  EXPECT_EQ(order_of("float16", 8, 16), none);
+  EXPECT_EQ(order_of("float16", 9, 16), padded(by_rows));
+  EXPECT_EQ(order_of("float16", 9, 9), padded(by_rows));
+  EXPECT_EQ(order_of("float16", 9, 7), none);
+  EXPECT_EQ(order_of("float", 8, 9), none);
 }
 
 // The CPU takes what its steps touch row-major.

@@ -1,4 +1,6 @@
 // Matrix products and the epilogues of the product library.
+#include <fmt/format.h>
+
 #include "support/codegen_harness.h"
 #include "support/test_paths.h"
 #include "support/text_model.h"
@@ -116,6 +118,39 @@ TEST_P(CodegenProducts, LibraryTakesWhatItCan) {
 
 INSTANTIATE_TEST_SUITE_P(Epilogues, CodegenProducts, ::testing::ValuesIn(cases()),
                          [](const auto& info) { return info.param.name; });
+
+// Operands whose rows are not whole vectors are copied to such rows where that pays.
+TEST(CodegenProducts, RaggedOperandsArePadded) {
+  struct Ragged {
+    const char *graph, *sizes;  // n, k and the rows' pitches of the library's product
+    size_t copies;
+  };
+  const Ragged cases[] = {
+      {"g (float16[300,1003] x, float16[1003,512] w) => (float16[300,512] y)", "512 1008 1008 512",
+       2},
+      {"g (float16[300,1000] x, float16[1000,515] w) => (float16[300,515] y)", "520 1000 1000 520",
+       1},
+      {"g (bfloat16[8,300,1003] x, bfloat16[8,1003,515] w) => (bfloat16[8,300,515] y)",
+       "520 1008 1008 520", 2},
+      {"g (float16[300,1000] x, float16[1000,512] w) => (float16[300,512] y)", "512 1000 1000 512",
+       0},
+      // Copies take longer than what they save.
+      {"g (float16[300,43] x, float16[43,515] w) => (float16[300,515] y)", "515 43 43 515", 0},
+      {"g (float[300,1003] x, float[1003,515] w) => (float[300,515] y)", "515 1003 1003 515", 0},
+  };
+  for (const Ragged& c : cases) {
+    const TextModel file(std::string(c.graph) + " { p = MatMul(x, w) y = Tanh(p) }");
+    const GeneratedModel model = generate_model(file.path());
+    ASSERT_EQ(model.products, 1) << c.graph;
+    const auto& call = model.product_calls[0];
+    EXPECT_EQ(fmt::format("{} {} {} {}", call.n->integer, call.k->integer, call.a_row->integer,
+                          call.b_row->integer),
+              c.sizes)
+        << c.graph;
+    EXPECT_EQ(static_cast<size_t>(model.launches), c.copies + 1) << c.graph;
+    if (Compiler::find()) expect_compiles(model.kernels, 90);
+  }
+}
 
 // How many products of one matrix the step of `y` computes.
 TEST(CodegenProducts, EverySumIsComputedOnce) {

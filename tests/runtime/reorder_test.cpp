@@ -42,6 +42,24 @@ TEST(Reordered, EveryElementIsWhereTheOrderPutsIt) {
   check_every_element<uint32_t>(DType::Float32);
 }
 
+TEST(Reordered, HasZerosBehindPaddedDimensions) {
+  Tensor tensor(DType::Float16, {9, 11});
+  auto* elements = static_cast<uint16_t*>(tensor.mutable_data());
+  for (int64_t i = 0; i < tensor.size(); ++i) elements[i] = static_cast<uint16_t>(i + 1);
+  for (codegen::MemoryOrder order : {codegen::MemoryOrder{0, 1}, {1, 0}}) {
+    order.padded = true;
+    const Tensor result = reordered(tensor, order);
+    EXPECT_EQ(result.dims(), (Dims{16, 16}));
+    for (int64_t i = 0; i < result.size(); ++i) {
+      const bool turned = order[0] == 1;
+      const int64_t row = turned ? i % 16 : i / 16, column = turned ? i / 16 : i % 16;
+      const int64_t expected = row < 9 && column < 11 ? row * 11 + column + 1 : 0;
+      EXPECT_EQ(static_cast<const uint16_t*>(result.data())[i], expected) << i;
+    }
+    EXPECT_THROW(restored(result, order), InternalError);
+  }
+}
+
 TEST(Reordered, TakesTheTensorsDimensionsAlone) {
   EXPECT_THROW(reordered(Tensor(DType::Float16, {2, 2}), {0, 2, 3, 1}), InternalError);
 }

@@ -112,6 +112,9 @@ struct ProductCall {
   // Optional: n contiguous elements of the result's dtype, and a matrix with the layout of c;
   // c[batch, m, n] = Σ_k a · b + bias[n] + addend[batch, m, n], rounded once.
   BufferRef bias, addend;
+  // Null, or the size of whole vectors: up to there both operands have zeros behind k, and b has
+  // columns behind n. The library may multiply these too.
+  ir::Expr padded_n = nullptr, padded_k = nullptr;
   // Optional, for 8-bit floats: fp32 factors of Σ a · b, one of the whole product in a_scale, or,
   // with line_scales, of its m rows in a_scale and of its n columns in b_scale. Bias and addend are
   // added behind them.

@@ -49,10 +49,12 @@ ir::Expr LinearReads::flat(ir::Expr expr) {
 }
 
 ir::Expr LinearReads::offset_of(int64_t value, const std::vector<ir::Expr>& point) const {
-  std::vector<ir::Expr> shape = graph_.values[static_cast<size_t>(value)].shape;
+  const ir::Value& of = graph_.values[static_cast<size_t>(value)];
+  std::vector<ir::Expr> shape = of.shape;
   if (const fuse::Append* append = target_.append_of(value)) shape[append->axis] = append->room;
   const MemoryOrder* order = target_.order_of(value);
-  return row_major(*graph_.pool, in_memory(point, order), in_memory(shape, order));
+  return row_major(*graph_.pool, in_memory(point, order),
+                   memory_shape(*graph_.pool, shape, of.dtype, order));
 }
 
 std::optional<Strided> strided(ir::ExprPool& pool, ir::Expr offset,

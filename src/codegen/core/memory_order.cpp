@@ -24,6 +24,23 @@ std::vector<ir::Expr> in_memory(const std::vector<ir::Expr>& of_dimensions,
   return result;
 }
 
+int64_t size_in_vectors(int64_t size, DType dtype) {
+  constexpr int64_t kVectorBytes = 16;
+  const int64_t unit = kVectorBytes / static_cast<int64_t>(size_of(dtype));
+  return (size + unit - 1) / unit * unit;
+}
+
+std::vector<ir::Expr> memory_shape(ir::ExprPool& pool, const std::vector<ir::Expr>& shape,
+                                   DType dtype, const MemoryOrder* order) {
+  std::vector<ir::Expr> result = in_memory(shape, order);
+  if (order == nullptr || !order->padded) return result;
+  for (ir::Expr& size : result) {
+    RF_CHECK(size->is_constant(), "a padded value without constant sizes");
+    size = pool.integer(size_in_vectors(size->integer, dtype));
+  }
+  return result;
+}
+
 const MemoryOrder* Target::order_of(int64_t value) const {
   if (orders == nullptr) return nullptr;
   const auto found = orders->find(static_cast<ir::ValueId>(value));

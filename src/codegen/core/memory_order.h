@@ -1,6 +1,7 @@
 // Where elements of values are in memory, for values that are not row-major or have room for more.
 #pragma once
 
+#include <compare>
 #include <map>
 #include <vector>
 
@@ -11,7 +12,13 @@ namespace redfuser::codegen {
 
 // The dimensions of a value in memory, outermost first: 0, 2, 3, 1 are images with their channels
 // last.
-using MemoryOrder = std::vector<int>;
+struct MemoryOrder : std::vector<int> {
+  using std::vector<int>::vector;
+  // Every dimension has the size of whole vectors of 16 bytes. What is added is 0.
+  bool padded = false;
+
+  friend auto operator<=>(const MemoryOrder&, const MemoryOrder&) = default;
+};
 
 // Of the values that are not row-major.
 using MemoryOrders = std::map<ir::ValueId, MemoryOrder>;
@@ -26,5 +33,11 @@ ir::Expr row_major(ir::ExprPool& pool, const std::vector<ir::Expr>& point,
 // Things that a value has for each dimension, in the order of memory. `order`: null for row-major.
 std::vector<ir::Expr> in_memory(const std::vector<ir::Expr>& of_dimensions,
                                 const MemoryOrder* order);
+
+// The least number of elements from `size` on that fills vectors of 16 bytes.
+int64_t size_in_vectors(int64_t size, DType dtype);
+// The sizes of a value's dimensions in memory, in its order. Padded ones are constants.
+std::vector<ir::Expr> memory_shape(ir::ExprPool& pool, const std::vector<ir::Expr>& shape,
+                                   DType dtype, const MemoryOrder* order);
 
 }  // namespace redfuser::codegen

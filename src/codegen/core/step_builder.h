@@ -62,7 +62,8 @@ class StepBuilder {
   ProductFamily product_family = ProductFamily::ByEstimate;
   std::optional<KernelConfig> product_config;  // of that family; else the fastest by estimate
   std::vector<Candidate> product_choices;      // of which that was chosen
-  KnownSizes sizes;                            // for estimates
+  bool pads_operands = false;  // of products: operands without rows of whole vectors are copied
+  KnownSizes sizes;            // for estimates
   GpuStep result;
 };
 

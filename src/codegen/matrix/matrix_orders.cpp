@@ -1,14 +1,26 @@
 #include "codegen/matrix/matrix_orders.h"
 
+#include <optional>
+#include <utility>
+
 namespace redfuser::codegen {
 namespace {
 
-bool has_ragged_rows(const ir::Value& value) {
-  constexpr int64_t kVector = 8;  // elements of 16 bytes
+// Nothing for row-major matrices of whole vectors.
+std::optional<MemoryOrder> order_of(const ir::Value& value) {
   const bool half = is_float(value.dtype) && size_of(value.dtype) == 2;
-  if (!half || !value.constant.defined() || value.codes || value.shape.size() != 2) return false;
+  if (!half || !value.constant.defined() || value.codes || value.shape.size() != 2) return {};
   const Dims& dims = value.constant.dims();
-  return dims[0] > 1 && dims[1] > 1 && dims[1] % kVector != 0 && dims[0] % kVector == 0;
+  if (dims[0] < 2 || dims[1] < 2) return {};
+  const auto whole = [&](size_t i) { return size_in_vectors(dims[i], value.dtype) == dims[i]; };
+  if (whole(1) && whole(0)) return {};
+  MemoryOrder order = {0, 1};
+  if (!whole(1) && whole(0)) std::swap(order[0], order[1]);
+  // What is added to few elements is most of what kernels then load.
+  constexpr int64_t kVector = 8;
+  order.padded = dims[0] > kVector && dims[1] > kVector;
+  if (order == MemoryOrder{0, 1}) return {};
+  return order;
 }
 
 }  // namespace
@@ -20,7 +32,8 @@ void order_matrices(const fuse::Plan& plan, const std::set<ir::ValueId>& exclude
       if (e->op != ir::ExprOp::Read || e->integer < 0) return;
       const auto id = static_cast<ir::ValueId>(e->integer);
       const ir::Value& value = plan.graph->values[static_cast<size_t>(id)];
-      if (excluded.count(id) == 0 && has_ragged_rows(value)) orders[id] = {1, 0};
+      if (excluded.count(id) > 0) return;
+      if (auto order = order_of(value)) orders[id] = std::move(*order);
     });
   };
   for (const fuse::Step& step : plan.steps) {

@@ -23,7 +23,7 @@ void ProductText::multiply() {
   std::string declared;
   emitter_.open();
   bind_coordinates(emitter_, step_.batch, "batch");
-  if (width_ > 1) group_.load_columns(declared);
+  if (width_ == widest()) group_.load_columns(declared);
   const std::string read = emitter_.close();
   // The values are the kernel's.
   if (!declared.empty()) emitter_.line(declared.substr(0, declared.size() - 1));

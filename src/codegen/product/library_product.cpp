@@ -7,6 +7,8 @@
 #include "base/error.h"
 #include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/matrix/matrix_layout.h"
+#include "codegen/matrix/padded_operand.h"
+#include "codegen/product/library_time.h"
 #include "codegen/product/line_scales.h"
 #include "codegen/product/own_kernels.h"
 #include "codegen/product/plain_product.h"
@@ -56,12 +58,14 @@ class ProductBuilder {
     call.n = product_of(pool_, extents_of(pool_, step_.n));
     call.k = step_.k->extent();
     call.dtype = multiplies_codes(call) ? DType::Float8E4M3FN : common_type(a->dtype, b->dtype);
-    const auto [a_layout, a_value] = operand(a, step_.m, {step_.k}, call.m, call.k, call.dtype);
-    call.a = builder_.buffer(a_value);
-    call.a_offset = a_layout.offset;
-    call.a_batch = a_layout.batch;
-    call.a_row = a_layout.row;
-    call.a_column = a_layout.column;
+    const auto [layout, value, more_rows, more_depth] =
+        operand(a, step_.m, {step_.k}, call.m, call.k, call.dtype);
+    call.a = builder_.buffer(value);
+    call.a_offset = layout.offset;
+    call.a_batch = layout.batch;
+    call.a_row = layout.row;
+    call.a_column = layout.column;
+    if (more_depth) call.padded_k = in_vectors(call.k, call.dtype);
     std::vector<ProductCall> calls;
     for (ir::Expr operand : step_.b) {
       calls.push_back(call);
@@ -113,57 +117,54 @@ class ProductBuilder {
   void set_b(ProductCall& call, ir::Expr b) {
     if (is_low_bit_float(call.dtype)) {
       // As rows of n along k.
-      const auto [layout, value] = operand(b, step_.n, {step_.k}, call.n, call.k, call.dtype);
-      return set_b(call, value, {layout.offset, layout.batch, layout.column, layout.row});
+      ProductOperand rows = operand(b, step_.n, {step_.k}, call.n, call.k, call.dtype);
+      std::swap(rows.layout.row, rows.layout.column);
+      std::swap(rows.more_rows, rows.more_columns);
+      return set_b(call, rows);
     }
-    const auto [layout, value] = operand(b, {step_.k}, step_.n, call.k, call.n, call.dtype);
-    set_b(call, value, layout);
+    set_b(call, operand(b, {step_.k}, step_.n, call.k, call.n, call.dtype));
   }
 
-  void set_b(ProductCall& call, int64_t value, const MatrixLayout& layout) {
-    call.b = builder_.buffer(value);
-    call.b_offset = layout.offset;
-    call.b_batch = layout.batch;
-    call.b_row = layout.row;
-    call.b_column = layout.column;
+  void set_b(ProductCall& call, const ProductOperand& b) {
+    call.b = builder_.buffer(b.value);
+    call.b_offset = b.layout.offset;
+    call.b_batch = b.layout.batch;
+    call.b_row = b.layout.row;
+    call.b_column = b.layout.column;
+    if (!b.more_rows) call.padded_k = nullptr;
+    if (b.more_columns) call.padded_n = in_vectors(call.n, call.dtype);
+  }
+
+  ir::Expr in_vectors(ir::Expr size, DType dtype) {
+    return size->is_constant() ? pool_.integer(size_in_vectors(size->integer, dtype)) : nullptr;
   }
 
   // The layout of an operand, which is copied if it has none.
-  std::pair<MatrixLayout, int64_t> operand(ir::Expr read, const std::vector<ir::Expr>& rows,
-                                           const std::vector<ir::Expr>& columns, ir::Expr row_count,
-                                           ir::Expr column_count, DType dtype) {
+  ProductOperand operand(ir::Expr read, const std::vector<ir::Expr>& rows,
+                         const std::vector<ir::Expr>& columns, ir::Expr row_count,
+                         ir::Expr column_count, DType dtype) {
     auto layout = matrix_layout(pool_, read->args[0], step_.batch, rows, columns);
     if (read->dtype != dtype && layout && layout->row->is_constant(1) &&
         !layout->column->is_constant(1)) {
       // The copy has the order of the memory.
-      auto [turned, copy] = operand(read, columns, rows, column_count, row_count, dtype);
-      std::swap(turned.row, turned.column);
-      return {turned, copy};
+      ProductOperand turned = operand(read, columns, rows, column_count, row_count, dtype);
+      std::swap(turned.layout.row, turned.layout.column);
+      std::swap(turned.more_rows, turned.more_columns);
+      return turned;
     }
-    if (read->dtype == dtype) {
-      const bool taken =
-          layout && library_takes(pool_, *layout, row_count, column_count) &&
-          (!is_low_bit_float(dtype) || takes_codes(*layout, layout->column, layout->row));
-      if (taken) return {*layout, read->integer};
+    if (read->dtype == dtype && layout && library_takes(pool_, *layout, row_count, column_count)) {
+      ProductOperand taken{*layout, read->integer};
+      find_padding(builder_, taken, row_count, column_count);
+      const bool depth_is_rows = rows.size() == 1 && rows[0] == step_.k;
+      const bool vectors =
+          is_low_bit_float(dtype)
+              ? takes_codes(*layout, layout->column, layout->row)
+              : !builder_.pads_operands ||
+                    has_whole_lines(pool_, taken, row_count, column_count, dtype, depth_is_rows);
+      if (vectors) return taken;
     }
-    std::vector<ir::Expr> batch;
-    for (ir::Expr axis : step_.batch) {
-      if (read->depends_on(axis)) batch.push_back(axis);
-    }
-    const bool shared = batch.empty();
-    if (!shared) batch = step_.batch;
-    std::vector<ir::Expr> axes = batch;
-    axes.insert(axes.end(), rows.begin(), rows.end());
-    axes.insert(axes.end(), columns.begin(), columns.end());
-    const std::vector<ir::Expr> extents = extents_of(pool_, axes);
-    const int64_t copy = builder_.add_scratch(dtype, product_of(pool_, extents));
-    add_map(builder_, "copy_operand", axes,
-            {{copy, pool_.cast(dtype, read), row_major(pool_, axes, extents)}},
-            "copy of a product's operand\n" + comment_);
-    MatrixLayout whole{pool_.integer(0),
-                       shared ? pool_.integer(0) : pool_.mul(row_count, column_count), column_count,
-                       pool_.integer(1)};
-    return {whole, copy};
+    return copied_operand(builder_, pool_.cast(dtype, read), {step_.batch, rows, columns, step_.k},
+                          comment_);
   }
 
   // The library writes to the value if its layout and type allow, and the epilogue runs in place;
@@ -204,6 +205,7 @@ class ProductBuilder {
       call.result = out;
       call.c_row = layout->row;
       call.c_batch = layout->batch;
+      take_padding(call, false);
       builder_.result.calls.push_back(call);
       if (!identity && !in_library) add_epilogue(epilogue, {{product, {value_, offset_}}});
     } else {
@@ -223,9 +225,10 @@ class ProductBuilder {
   void add_apart(std::vector<ProductCall> calls, ir::Expr epilogue,
                  const std::vector<ir::Expr>& products) {
     const ir::Expr columns = calls[0].n;
-    const size_t together = column_concat(calls) ? calls.size() : 1;
+    const size_t together = have_adjacent_columns(pool_, calls) ? calls.size() : 1;
     if (together > 1) {
       calls[0].n = pool_.mul(columns, pool_.integer(static_cast<int64_t>(together)));
+      calls[0].padded_n = nullptr;
       calls.resize(1);
     }
     auto position = [&](const std::vector<ir::Expr>& axes) {
@@ -242,6 +245,7 @@ class ProductBuilder {
       const int64_t scratch =
           builder_.add_scratch(call.result, pool_.mul(call.batch, call.c_batch));
       call.c = builder_.buffer(scratch);
+      take_padding(call, call.c_row == call.padded_n);
       builder_.result.calls.push_back(call);
       ir::Expr offset = pool_.add(pool_.mul(position(rows), call.c_row), position(step_.n));
       for (size_t i = 0; i < together; ++i) {
@@ -252,26 +256,15 @@ class ProductBuilder {
     add_epilogue(epilogue, places);
   }
 
-  // Whether the right operands are consecutive columns of one matrix.
-  bool column_concat(const std::vector<ProductCall>& calls) {
-    ir::Expr offset = calls[0].b_offset, step = pool_.mul(calls[0].n, calls[0].b_column);
-    return std::all_of(calls.begin(), calls.end(), [&](const ProductCall& call) {
-      const bool next = call.b.value == calls[0].b.value && call.b.scratch == calls[0].b.scratch &&
-                        call.b_offset == offset && call.b_batch == calls[0].b_batch &&
-                        call.b_row == calls[0].b_row && call.b_column == calls[0].b_column;
-      offset = pool_.add(offset, step);
-      return next;
-    });
-  }
-
   // The pitch of the result's rows. The library is several times slower if rows of 16-bit elements
   // are not aligned to 16 bytes; a padded pitch and a copy cost less.
   ir::Expr row_pitch(const ProductCall& call, DType out) {
     constexpr int64_t kUnit = 8, kWorthwhile = 128;
     const bool ragged = size_of(out) == 2 && call.n->is_constant() && call.n->integer > kUnit &&
                         call.n->integer % kUnit != 0 && call.k->is_constant() &&
-                        call.k->integer >= kWorthwhile && !call.m->is_constant(1);
-    return ragged ? pool_.integer((call.n->integer + kUnit - 1) / kUnit * kUnit) : call.n;
+                        (call.k->integer >= kWorthwhile || builder_.pads_operands) &&
+                        !call.m->is_constant(1);
+    return ragged ? pool_.integer(size_in_vectors(call.n->integer, out)) : call.n;
   }
 
   // Moves a vector along n and a matrix with the layout of the result into the library call, which
@@ -386,11 +379,45 @@ class ProductBuilder {
 
 }  // namespace
 
+namespace {
+
+// Whether copies of operands with padded rows pay, by estimates at sizes that are known.
+bool padding_pays(const StepBuilder& builder, const fuse::ProductStep& step, int64_t value,
+                  ir::Expr offset, const std::string& comment) {
+  const auto trial = [&](bool pads) {
+    StepBuilder result = builder.trial();
+    result.product_family = builder.product_family;
+    result.product_config = builder.product_config;
+    result.pads_operands = pads;
+    return result;
+  };
+  StepBuilder given = trial(false), padded = trial(true);
+  const ProductCall call = ProductBuilder(given, step, value, offset, comment).calls()[0];
+  for (ir::Expr size : {call.batch, call.m, call.n, call.k}) {
+    if (!size->is_constant()) return false;
+  }
+  if (size_of(call.dtype) != 2) return false;
+  ProductBuilder(padded, step, value, offset, comment).calls();
+  const bool differ = padded.result.calls.size() > given.result.calls.size();
+  if (!differ) return false;
+  constexpr double kDoubt = 1.1;  // of more launches
+  const auto time = [&](bool pads) {
+    StepBuilder whole = trial(pads);
+    ProductBuilder(whole, step, value, offset, comment).build();
+    return time_of(whole.result, builder.sizes, builder.target);
+  };
+  return kDoubt * time(true) < time(false);
+}
+
+}  // namespace
+
 void add_product(StepBuilder& builder, const fuse::ProductStep& product, int64_t value,
                  const std::string& comment) {
   ir::Expr offset = builder.offset_of(value, product.axes);
   const fuse::ProductStep fitting = with_fitting_batch(builder, product, offset);
+  builder.pads_operands = padding_pays(builder, fitting, value, offset, comment);
   ProductBuilder(builder, fitting, value, offset, comment).build();
+  builder.pads_operands = false;
 }
 
 void add_product_at(StepBuilder& builder, const fuse::ProductStep& product, int64_t value,

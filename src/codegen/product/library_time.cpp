@@ -12,11 +12,17 @@ double count(ir::Expr size, const KnownSizes& sizes, double otherwise = 1) {
   return size == nullptr ? otherwise : static_cast<double>(std::max<int64_t>(sizes.of(size), 0));
 }
 
-// Whether 16-bit rows start in the middle of a vector: the library loads them one by one.
+// Whether 16-bit rows start or end in the middle of a vector: the library loads them one by one.
 bool ragged(const ProductCall& call, const KnownSizes& sizes) {
   constexpr int64_t kUnit = 8;
   if (size_of(call.dtype) != 2) return false;
-  return sizes.of(call.n) % kUnit != 0 || sizes.of(call.k) % kUnit != 0;
+  const auto is_ragged = [&](ir::Expr size) { return sizes.of(size) % kUnit != 0; };
+  const auto pitch = [](ir::Expr row, ir::Expr column) {
+    return column->is_constant(1) ? row : column;
+  };
+  return is_ragged(call.padded_n ? call.padded_n : call.n) ||
+         is_ragged(call.padded_k ? call.padded_k : call.k) ||
+         is_ragged(pitch(call.a_row, call.a_column)) || is_ragged(pitch(call.b_row, call.b_column));
 }
 
 struct Sizes {
@@ -109,6 +115,12 @@ double time_of(const GpuCall& call, const KnownSizes& sizes, const Target& targe
   }
   const auto& launch = std::get<KernelLaunch>(call);
   return sizes.of(launch.grid[0]) == 0 ? 0 : launch.time;
+}
+
+double time_of(const GpuStep& step, const KnownSizes& sizes, const Target& target) {
+  double time = 0;
+  for (const GpuCall& call : step.calls) time += time_of(call, sizes, target);
+  return time;
 }
 
 }  // namespace redfuser::codegen

@@ -117,6 +117,8 @@ class Kernels {
     ProductCall call = calls_[0];
     ir::Expr& few = columns ? call.n : call.m;
     if (!few->is_constant()) few = pool_.integer(lines);
+    // The result has no room for more columns then.
+    if (library_alone_) call.padded_n = nullptr;
     const auto count = static_cast<double>(calls_.size());
     const double product = count * time_of(GpuCall(call), builder_.sizes, builder_.target);
     if (library_alone_) return product;

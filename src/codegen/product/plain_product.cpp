@@ -5,18 +5,6 @@
 #include "codegen/product/library_time.h"
 
 namespace redfuser::codegen {
-namespace {
-
-double time_of(const StepBuilder& builder) {
-  double time = 0;
-  for (const GpuCall& call : builder.result.calls) {
-    time += time_of(call, builder.sizes, builder.target);
-  }
-  return time;
-}
-
-}  // namespace
-
 void add_plain_product(StepBuilder& builder, const fuse::ProductStep& step,
                        const std::string& comment) {
   ir::ExprPool& pool = builder.pool();
@@ -51,7 +39,8 @@ bool plain_product_pays(const StepBuilder& builder, const fuse::ProductStep& ste
   plain.sizes = library.sizes = KnownSizes::all(kMany);
   add_plain_product(plain, step, comment);
   add_product(library, step, step.value, comment);
-  return kDoubt * time_of(plain) < time_of(library);
+  return kDoubt * time_of(plain.result, plain.sizes, plain.target) <
+         time_of(library.result, library.sizes, library.target);
 }
 
 }  // namespace redfuser::codegen

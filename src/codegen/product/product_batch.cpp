@@ -1,5 +1,7 @@
 #include "codegen/product/product_batch.h"
 
+#include <algorithm>
+
 #include "codegen/matrix/matrix_layout.h"
 
 namespace redfuser::codegen {
@@ -57,6 +59,18 @@ fuse::ProductStep with_fitting_batch(StepBuilder& builder, const fuse::ProductSt
     if (!is_small(builder.pool(), moved.*side) && fits(moved)) return moved;
   }
   return step;
+}
+
+bool have_adjacent_columns(ir::ExprPool& pool, const std::vector<ProductCall>& calls) {
+  const ProductCall& first = calls[0];
+  ir::Expr offset = first.b_offset, step = pool.mul(first.n, first.b_column);
+  return std::all_of(calls.begin(), calls.end(), [&](const ProductCall& call) {
+    const bool next = call.b.value == first.b.value && call.b.scratch == first.b.scratch &&
+                      call.b_offset == offset && call.b_batch == first.b_batch &&
+                      call.b_row == first.b_row && call.b_column == first.b_column;
+    offset = pool.add(offset, step);
+    return next;
+  });
 }
 
 }  // namespace redfuser::codegen

@@ -12,4 +12,7 @@ namespace redfuser::codegen {
 fuse::ProductStep with_fitting_batch(StepBuilder& builder, const fuse::ProductStep& step,
                                      ir::Expr offset);
 
+// Whether the right operands are consecutive columns of one matrix.
+bool have_adjacent_columns(ir::ExprPool& pool, const std::vector<ProductCall>& calls);
+
 }  // namespace redfuser::codegen

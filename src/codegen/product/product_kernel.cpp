@@ -52,7 +52,8 @@ ir::Expr is_product_kernel_profitable(ir::ExprPool& pool, const ProductCall& cal
   const auto n = static_cast<double>(call.n->integer), k = static_cast<double>(call.k->integer);
   const auto count = static_cast<double>(products);
   // The library has only slow kernels for rows that are not aligned.
-  const int ragged = call.n->integer % ProductText::kWidth == 0 ? 1 : 4;
+  const bool whole = call.padded_n || call.n->integer % ProductText::kWidth == 0;
+  const int ragged = whole ? 1 : 4;
   const double product =
       ragged * 2 * n * count * k / (kLibraryShare * target.tensor_rate(call.dtype));
   const double map = (2 + 2 * count) * n / target.dram_rate;
@@ -67,10 +68,6 @@ double product_kernel_time(StepBuilder& builder, const ProductCall& call, size_t
   const int64_t time =
       builder.sizes.of(kernel_time(builder.pool(), call, products, builder.target));
   return time > 0 ? select::kLaunchTime + static_cast<double>(time) / kPicoseconds : HUGE_VAL;
-}
-
-bool ProductText::multiple(ir::ExprPool& pool, ir::Expr size) {
-  return pool.floormod(size, pool.integer(kWidth))->is_constant(0);
 }
 
 int ProductText::columns_of_each(size_t products) {
@@ -108,9 +105,9 @@ std::optional<KernelLaunch> ProductText::launch(const std::string& comment) {
     if (!view || (!b.empty() && view->dims[2] != b[0].dims[2])) return std::nullopt;
     b.push_back(*view);
   }
-  // For unaligned rows adjacent threads write adjacent elements.
-  const bool grouped = group_.consecutive() && multiple(pool_, call_.n);
-  width_ = grouped ? kWidth / static_cast<int>(calls_.size()) : 1;
+  // Accesses are as wide as rows are aligned.
+  width_ = group_.consecutive() ? widest() : 1;
+  while (!pool_.floormod(call_.n, pool_.integer(width_))->is_constant(0)) width_ /= 2;
   load(*a, b);
   multiply();
   KernelLaunch launch =

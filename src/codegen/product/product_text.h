@@ -35,13 +35,13 @@ class ProductText {
   static constexpr int kStagedBytes = kTileRows * (kTileColumns + 8) * 2;
   // 16-bit elements per vector access.
   static constexpr int kWidth = 8;
-  // Whether every multiple of `size` is a multiple of kWidth.
-  static bool multiple(ir::ExprPool& pool, ir::Expr size);
   // Columns of each of `products` in a tile; 0 if the tile cannot be divided.
   static int columns_of_each(size_t products);
 
  private:
   ir::Expr rows() { return ceil_div(pool_, call_.m, kTileRows); }
+  // Columns of a group, if a lane has one group of each line.
+  int widest() const { return kWidth / static_cast<int>(calls_.size()); }
   int tile_columns() const { return columns_of_each(calls_.size()); }
   ir::Expr columns() { return ceil_div(pool_, call_.n, tile_columns()); }
   ir::Expr tile_count() { return pool_.mul(call_.batch, pool_.mul(rows(), columns())); }

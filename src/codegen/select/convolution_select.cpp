@@ -97,9 +97,7 @@ class Choice {
       StepBuilder trial = builder_.trial();
       if (!known()) trial.sizes = KnownSizes::all(kNominal);
       add(ConvolutionStep(trial, view_));
-      for (const GpuCall& call : trial.result.calls) {
-        offer.time += time_of(call, trial.sizes, trial.target);
-      }
+      offer.time = time_of(trial.result, trial.sizes, trial.target);
       offer.config = calls_text(trial.result, trial.sizes);
       if (const auto choice = running(trial.result, trial.sizes)) {
         offer.choice = to_string(*choice);

@@ -34,12 +34,6 @@ std::vector<KernelConfig> choices_of(const GpuStep& step, const KnownSizes& size
   return choices;
 }
 
-double time_of(const GpuStep& step, const KnownSizes& sizes, const Target& target) {
-  double time = 0;
-  for (const GpuCall& call : step.calls) time += time_of(call, sizes, target);
-  return time;
-}
-
 // The calls as they are.
 Offer offer_of(const StepBuilder& builder) {
   const std::vector<KernelConfig> choices = choices_of(builder.result, builder.sizes);
@@ -54,13 +48,13 @@ bool leaves_out(const StepBuilder& builder, const std::string& family) {
   return builder.leaves_out(family) || builder.leaves_out_offer(family);
 }
 
-// The choice that an offer of the family's first call has.
-std::string product_choice(const GpuStep& step, const KnownSizes& sizes) {
-  const std::vector<KernelConfig> choices = choices_of(step, sizes);
-  if (choices.empty()) return "";
-  const std::string& family = choices.front().family;
-  if (family == kLibraryFamily) return to_string(library_choice(0));
-  return own_product(family) != nullptr ? to_string(choices.front()) : "";
+// What multiplies, behind copies of operands.
+std::optional<KernelConfig> multiplying(const GpuStep& step, const KnownSizes& sizes) {
+  for (const KernelConfig& choice : choices_of(step, sizes)) {
+    if (choice.family == kLibraryFamily) return library_choice(0);
+    if (own_product(choice.family) != nullptr) return choice;
+  }
+  return std::nullopt;
 }
 
 bool calls_library(const GpuStep& step) {
@@ -99,7 +93,8 @@ Offer product_offer(const StepBuilder& builder, const fuse::ProductStep& step, P
   } else if (has) {
     offer.time = time_of(trial.result, trial.sizes, trial.target);
     offer.config = calls_text(trial.result, trial.sizes);
-    offer.choice = product_choice(trial.result, trial.sizes);
+    if (const auto choice = multiplying(trial.result, trial.sizes))
+      offer.choice = to_string(*choice);
   } else {
     offer.refusal = refusal;
   }
@@ -226,7 +221,10 @@ void choose_product(StepBuilder& builder, const fuse::ProductStep& step) {
   make_product(builder, step);
   builder.result.time = time_of(builder.result, builder.sizes, builder.target);
   std::vector<Offer> offers = {offer_of(builder)};
-  offers.front().choice = product_choice(builder.result, builder.sizes);
+  if (const auto choice = multiplying(builder.result, builder.sizes)) {
+    offers.front().family = choice->family;
+    offers.front().choice = to_string(*choice);
+  }
   const auto add = [&](ProductFamily family, const char* name, const char* refusal) {
     if (name == offers.front().family) return;
     offers.push_back(product_offer(builder, step, family, name, refusal));

@@ -1,5 +1,7 @@
 #include "runtime/load/reorder.h"
 
+#include <cstddef>
+#include <cstring>
 #include <functional>
 
 #include "base/error.h"
@@ -56,11 +58,36 @@ Tensor moved(const Tensor& tensor, const codegen::MemoryOrder& order, bool to_or
 
 }  // namespace
 
+namespace {
+
+// The rows of a matrix, with zeros behind each and below the last.
+Tensor padded(const Tensor& tensor, const codegen::MemoryOrder& order) {
+  RF_CHECK(order.size() == 2, "{} takes no padding", describe(tensor));
+  Dims dims, sizes;
+  for (const int dimension : order) {
+    dims.push_back(tensor.dims()[static_cast<size_t>(dimension)]);
+    sizes.push_back(codegen::size_in_vectors(dims.back(), tensor.dtype()));
+  }
+  Tensor result(tensor.dtype(), sizes);
+  const size_t from = static_cast<size_t>(dims[1]) * size_of(tensor.dtype());
+  const size_t to = static_cast<size_t>(sizes[1]) * size_of(tensor.dtype());
+  auto* rows = static_cast<std::byte*>(result.mutable_data());
+  std::memset(rows, 0, result.bytes());
+  for (size_t i = 0; i < static_cast<size_t>(dims[0]); ++i) {
+    std::memcpy(rows + i * to, static_cast<const std::byte*>(tensor.data()) + i * from, from);
+  }
+  return result;
+}
+
+}  // namespace
+
 Tensor reordered(const Tensor& tensor, const codegen::MemoryOrder& order) {
-  return moved(tensor, order, true);
+  const Tensor result = moved(tensor, order, true);
+  return order.padded ? padded(result, order) : result;
 }
 
 Tensor restored(const Tensor& tensor, const codegen::MemoryOrder& order) {
+  RF_CHECK(!order.padded, "{} is restored from padded memory", describe(tensor));
   return moved(tensor, order, false);
 }
 

@@ -222,8 +222,7 @@ std::vector<Placed> GpuProgram::place_constants(const std::vector<codegen::GpuSt
     constants_[buffer.value] = found->second;
     if (!added) return;
     placed.push_back({order ? reordered(tensor, *order) : tensor, bytes});
-    const int64_t padded = static_cast<int64_t>(tensor.bytes()) + kArenaAlignment - 1;
-    bytes += padded / kArenaAlignment * kArenaAlignment;
+    bytes += aligned_bytes(static_cast<int64_t>(placed.back().tensor.bytes()));
   };
   for (const codegen::GpuStep& form : forms) visit_buffers(form, add);
   for (const fuse::Step& step : program_->plan.steps) {
@@ -275,7 +274,7 @@ cuda::DevicePointer GpuProgram::constant(ir::ValueId value) const {
     const Tensor& tensor = graph().values[static_cast<size_t>(value)].constant;
     const codegen::MemoryOrder* order = target_.order_of(value);
     const Tensor ordered = order ? reordered(tensor, *order) : tensor;
-    memory = cuda::Buffer(device_, static_cast<int64_t>(tensor.bytes()), "a weight");
+    memory = cuda::Buffer(device_, static_cast<int64_t>(ordered.bytes()), "a weight");
     upload(device_, memory, {{ordered, 0}}, 1);
   }
   return memory.address();
