@@ -84,7 +84,15 @@ __device__ __forceinline__ long long floor_div(long long a, long long b) {
 __device__ __forceinline__ long long floor_mod(long long a, long long b) {
   return b == 0 || b == -1 ? 0 : a - b * floor_div(a, b);
 }
-// The same on unsigned words. Only two unsigned operands match; mixed operands convert to signed.
+// Quotients and remainders of numbers from 0 to 2^31 - 1, whose range the compiler then knows.
+__device__ __forceinline__ long long small_quotient(long long a, long long b) {
+  return static_cast<unsigned>(a) / static_cast<unsigned>(b);
+}
+__device__ __forceinline__ long long small_remainder(long long a, long long b) {
+  return static_cast<unsigned>(a) % static_cast<unsigned>(b);
+}
+// Those of floor_div and its like on unsigned words. Only two unsigned operands match; mixed
+// operands convert to signed.
 template <typename T>
 struct Unsigned64 {};
 template <>

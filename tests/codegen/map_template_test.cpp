@@ -103,6 +103,7 @@ TEST(MapTemplate, EveryPointIsComputedOnce) {
   expect_every_point_once<MapConfig<1, 1, 32>>();
   expect_every_point_once<MapConfig<4, 1, 64>>();
   expect_every_point_once<MapConfig<16, 1, 96>>();
+  expect_every_point_once<MapConfig<8, 1, 64, true>>();
 }
 
 // Threads of a warp have the same points.

@@ -71,6 +71,17 @@ const Case kCases[] = {
      "g (float16[m,n] x) => (float16[n,m] y) { y = Transpose(x) }",
      {"map", "tiled_map"},
      ""},
+    // Few points along or across: tiles join axes.
+    {"short_lines_across",
+     "g (float16[2335,3,384,6] x) => (float16[384,3,6,2335] y) {"
+     " y = Transpose<perm = [2,1,3,0]>(x) }",
+     {"tiled_map"},
+     ""},
+    {"short_results",
+     "g (float16[64,6,17,3,300] x, float16[17,6] b) => (float16[300,3,64,17,6] y) {"
+     " t = Transpose<perm = [4,3,0,2,1]>(x) y = Mul(t, b) }",
+     {"tiled_map"},
+     ""},
     {"few_channels",
      "g (float16[8,3,224,224] x) => (float16[8,224,224,3] y) {"
      " y = Transpose<perm = [0,2,3,1]>(x) }",
@@ -187,7 +198,8 @@ TEST_P(TiledMapTemplate, CompilesWithFunctorsWrittenByHand) {
             "  __shared__ __align__(16) OperandTile<Tile, T> tile;\n"
             "  tiled_map<Tile>(1, rows, columns, vector,\n"
             "      [&](long long, long long row, long long column) {{\n"
-            "        fill_tile(tile, x + row * columns + column, columns, rows - row,\n"
+            "        fill_tile(tile, x + column,\n"
+            "                  [&](int line) {{ return (row + line) * columns; }}, rows - row,\n"
             "                  columns - column, vector);\n      }},\n{}, {});\n}}\n",
             replaced(kCompute, width), replaced(kCompute, 1));
     expect_in_registers(text, GetParam().architecture, type);

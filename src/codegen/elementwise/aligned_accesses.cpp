@@ -24,6 +24,18 @@ ir::Expr adjacent_from(ir::ExprPool& pool, ir::Expr offset, ir::Expr axis) {
   return adjacent ? affine->base : nullptr;
 }
 
+ir::Expr adjacent_from(ir::ExprPool& pool, ir::Expr offset, const std::vector<ir::Expr>& axes) {
+  ir::Expr elements = pool.integer(1);
+  for (size_t i = axes.size(); i-- > 0;) {
+    if (axes[i]->op != ir::ExprOp::Axis) return nullptr;
+    const auto affine = affine_in(pool, offset, axes[i]);
+    if (!affine || affine->stride != elements || affine->base->depends_on(axes[i])) return nullptr;
+    offset = affine->base;
+    elements = pool.mul(elements, axes[i]->extent());
+  }
+  return axes.empty() ? nullptr : offset;
+}
+
 void AlignedAccesses::add(const std::string& buffer) {
   if (std::find(buffers_.begin(), buffers_.end(), buffer) == buffers_.end()) {
     buffers_.push_back(buffer);

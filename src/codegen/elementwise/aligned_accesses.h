@@ -13,6 +13,8 @@ std::vector<ir::Expr> offset_units(ir::ExprPool& pool, ir::Expr offset);
 
 // The offset where `axis` is 0, if elements are adjacent along that axis; else null.
 ir::Expr adjacent_from(ir::ExprPool& pool, ir::Expr offset, ir::Expr axis);
+// The same of the points of several axes in row-major order.
+ir::Expr adjacent_from(ir::ExprPool& pool, ir::Expr offset, const std::vector<ir::Expr>& axes);
 
 class AlignedAccesses {
  public:

@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "codegen/elementwise/map_body.h"
 
 namespace redfuser::codegen {
 
-void bind_coordinates(Emitter& emitter, const std::vector<ir::Expr>& axes,
-                      const std::string& index) {
+void bind_coordinates(Emitter& emitter, const std::vector<ir::Expr>& axes, const std::string& index,
+                      bool small) {
   std::string rest = index;
   for (size_t i = axes.size(); i-- > 0;) {
     if (axes[i]->op != ir::ExprOp::Axis) continue;
@@ -21,11 +22,19 @@ void bind_coordinates(Emitter& emitter, const std::vector<ir::Expr>& axes,
     }
     const std::string quotient = emitter.fresh("q"), name = emitter.fresh("c");
     const std::string extent = emitter.kernel().size(axes[i]->extent());
-    emitter.line(fmt::format("const long long {0} = floor_div({1}, {2}), {3} = {1} - {0} * {2};",
-                             quotient, rest, extent, name));
+    const std::string inside = small ? fmt::format("small_remainder({}, {})", rest, extent)
+                                     : fmt::format("{} - {} * {}", rest, quotient, extent);
+    emitter.line(fmt::format("const long long {} = {}({}, {}), {} = {};", quotient,
+                             small ? "small_quotient" : "floor_div", rest, extent, name, inside));
     emitter.bind(axes[i], name);
     rest = quotient;
   }
+}
+
+bool has_small_index(ir::ExprPool& pool, const std::vector<ir::Expr>& axes) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  ir::Expr points = product_of(pool, extents_of(pool, axes));
+  return points->is_constant() && points->integer <= kMost;
 }
 
 void add_map(StepBuilder& builder, const std::string& name, std::vector<ir::Expr> axes,

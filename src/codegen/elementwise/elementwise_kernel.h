@@ -13,9 +13,12 @@ namespace redfuser::codegen {
 void add_map(StepBuilder& builder, const std::string& name, std::vector<ir::Expr> axes,
              std::vector<Store> stores, const std::string& comment, ir::Expr when = nullptr);
 
-// Declares the coordinates of `axes` from the linear `index` (row-major).
-void bind_coordinates(Emitter& emitter, const std::vector<ir::Expr>& axes,
-                      const std::string& index);
+// Declares the coordinates of `axes` from the linear `index` (row-major). `small`: it is known to
+// be one of less than 2^31 points (has_small_index).
+void bind_coordinates(Emitter& emitter, const std::vector<ir::Expr>& axes, const std::string& index,
+                      bool small = false);
+// Whether points of these axes are known to be less than 2^31.
+bool has_small_index(ir::ExprPool& pool, const std::vector<ir::Expr>& axes);
 
 // The outputs of a map as stores: of what a run appends, where an output's memory has room. The
 // equations are comments, a line for each output.

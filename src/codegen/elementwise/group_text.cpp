@@ -26,8 +26,7 @@ ir::Expr common_condition(const std::vector<Store>& stores, const std::vector<ir
 }  // namespace
 
 ir::Expr GroupText::first_of(ir::Expr offset) const {
-  if (axes_.size() != 1 || axes_[0]->op != ir::ExprOp::Axis) return nullptr;
-  return adjacent_from(emitter_.pool(), offset, axes_[0]);
+  return adjacent_from(emitter_.pool(), offset, axes_);
 }
 
 std::string GroupText::condition(int width) const {
@@ -57,7 +56,7 @@ void GroupText::load(ir::Expr root, const std::function<bool(ir::Expr)>& wanted,
 
 void GroupText::each(const std::function<void()>& element) {
   emitter_.open();
-  bind_coordinates(emitter_, axes_, "at");
+  bind_coordinates(emitter_, axes_, "at", small_);
   for (const auto& [leaf, text] : leaves_) emitter_.bind(leaf, text);
   element();
   const std::string text = emitter_.close();

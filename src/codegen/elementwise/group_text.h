@@ -15,10 +15,10 @@ namespace redfuser::codegen {
 // The text has the Group in scope, as `group`.
 class GroupText {
  public:
-  // Groups of points of `axes` in row-major order; the emitter must outlive this. Elements are
-  // adjacent along a single axis only.
-  GroupText(Emitter& emitter, std::vector<ir::Expr> axes)
-      : emitter_(emitter), accesses_(emitter.kernel()), axes_(std::move(axes)) {}
+  // Groups of points of `axes` in row-major order; the emitter must outlive this. `small`: as
+  // bind_coordinates has it.
+  GroupText(Emitter& emitter, std::vector<ir::Expr> axes, bool small = false)
+      : emitter_(emitter), accesses_(emitter.kernel()), axes_(std::move(axes)), small_(small) {}
 
   // The point v has `leaf` as this text.
   void bind(ir::Expr leaf, const std::string& text) { leaves_.emplace_back(leaf, text); }
@@ -46,6 +46,7 @@ class GroupText {
   Emitter& emitter_;
   AlignedAccesses accesses_;
   std::vector<ir::Expr> axes_;
+  bool small_;
   std::vector<std::pair<ir::Expr, std::string>> leaves_;
 };
 

@@ -40,8 +40,34 @@ namespace {
 
 constexpr int kWarp = 32;
 
-std::string config_text(int width, int lanes, const MapThreads& threads) {
-  return fmt::format("MapConfig<{}, {}, {}>", width, lanes, threads.of_block);
+std::string config_text(int width, int lanes, const MapThreads& threads, bool small) {
+  return fmt::format("MapConfig<{}, {}, {}{}>", width, lanes, threads.of_block,
+                     small ? ", true" : "");
+}
+
+// The most adjacent points, of up to `most`, whose accesses are not known to be apart from vectors.
+// Single points of neighbouring threads fill sectors where groups without vectors do not.
+int aligned_width(const KernelText& kernel, const MapShape& shape, int most) {
+  ir::ExprPool& pool = kernel.pool();
+  ir::Expr inner = shape.axes.back();
+  std::vector<ir::Expr> units = {inner->extent()};
+  const auto add = [&](ir::Expr offset) {
+    ir::Expr base = adjacent_from(pool, offset, inner);
+    if (!base) return;
+    const std::vector<ir::Expr> own = offset_units(pool, base);
+    units.insert(units.end(), own.begin(), own.end());
+  };
+  for (const Store& store : shape.stores) {
+    add(store.offset);
+    visit(store.body, [&](ir::Expr e) {
+      if (e->op == ir::ExprOp::Read && e->integer >= 0) add(e->args[0]);
+    });
+  }
+  int width = most;
+  for (ir::Expr unit : units) {
+    while (unit->is_constant() && unit->integer % width != 0) width /= 2;
+  }
+  return width;
 }
 
 class VectorMap {
@@ -49,8 +75,9 @@ class VectorMap {
   VectorMap(KernelText& kernel, const MapShape& shape, const MapThreads& threads)
       : pool_(kernel.pool()), kernel_(kernel), emitter_(kernel), shape_(shape), threads_(threads) {
     for (const auto& [axis, name] : threads.coordinates) emitter_.bind(axis, name);
-    width_ = std::min(vector_width(kernel, shape), threads.most);
+    width_ = aligned_width(kernel, shape, std::min(vector_width(kernel, shape), threads.most));
     inner_ = shape.axes.back();
+    small_ = has_small_index(pool_, shape.axes);
     emitter_.set_fast_math(rounds_to_16_bits(kernel, shape));
   }
 
@@ -61,16 +88,17 @@ class VectorMap {
     ir::Expr lines = product_of(pool_, extents_of(pool_, outer_axes()));
     GroupText group(emitter_, {inner_});
     emitter_.open();
-    bind_coordinates(emitter_, outer_axes(), "line");
+    bind_coordinates(emitter_, outer_axes(), "line", small_);
     group.compute(shape_.stores);
     const std::string compute = emitter_.close();
     emitter_.line(
         fmt::format("map_groups<{0}>({1}, {{{2}, {3}, {4}}}, {5}, [&](long long line, const "
                     "Group<{6}>& group) {{\n"
                     "{7}}});",
-                    config_text(width_, 1, threads_), threads_.share,
+                    config_text(width_, 1, threads_, small_), threads_.share,
                     kernel_.size(pool_.mul(lines, groups())), kernel_.size(groups()),
-                    kernel_.size(inner_->extent()), group.condition(width_), width_, compute));
+                    kernel_.size(inner_->extent()), width_ == 1 ? "true" : group.condition(width_),
+                    width_, compute));
     return emitter_.close();
   }
 
@@ -83,6 +111,7 @@ class VectorMap {
   const MapShape& shape_;
   const MapThreads& threads_;
   int width_;
+  bool small_;
   ir::Expr inner_;
 };
 
@@ -93,7 +122,8 @@ std::string element_text(KernelText& kernel, const MapShape& shape, bool warp,
   for (const auto& [axis, name] : threads.coordinates) emitter.bind(axis, name);
   emitter.set_warp_reductions(warp);
   emitter.open();
-  bind_coordinates(emitter, shape.axes, "point");
+  const bool small = has_small_index(kernel.pool(), shape.axes);
+  bind_coordinates(emitter, shape.axes, "point", small);
   for (const Store& store : shape.stores) {
     const std::string value = emitter.emit_as(store.body, kernel.dtype_of(store.value));
     emitter.line(fmt::format("{}store({}, {}, {});", warp ? "if ((threadIdx.x & 31) == 0) " : "",
@@ -102,7 +132,7 @@ std::string element_text(KernelText& kernel, const MapShape& shape, bool warp,
   const std::string compute = emitter.close();
   ir::Expr count = product_of(kernel.pool(), extents_of(kernel.pool(), shape.axes));
   emitter.line(fmt::format("map_points<{}>({}, {}, [&](long long point) {{\n{}}});",
-                           config_text(1, warp ? kWarp : 1, threads), threads.share,
+                           config_text(1, warp ? kWarp : 1, threads, small), threads.share,
                            kernel.size(count), compute));
   return emitter.close();
 }

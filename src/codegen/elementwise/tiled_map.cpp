@@ -13,18 +13,50 @@ constexpr int kWarpLines = 32;            // of a tile that a warp computes
 constexpr int kGroups = 8, kAcross = 32;  // of a tile: groups along, at least so many columns
 constexpr int kSharedBytes = 48 * 1024;   // of a block, without asking for more
 
-// The stride of a read along an axis; null where it is not affine, or its stride has axes.
-ir::Expr stride_along(ir::ExprPool& pool, ir::Expr read, ir::Expr axis) {
-  const auto affine = affine_in(pool, read->args[0], axis);
+// The stride of an offset along an axis; null where it is not affine, or its stride has axes.
+ir::Expr stride_along(ir::ExprPool& pool, ir::Expr offset, ir::Expr axis) {
+  const auto affine = affine_in(pool, offset, axis);
   return affine && is_size(affine->stride) ? affine->stride : nullptr;
 }
 
 // Whether tiles turn it: consecutive elements are points across, and points along are lines.
 bool turns(ir::ExprPool& pool, ir::Expr read, ir::Expr along, ir::Expr across) {
-  const ir::Expr lines = stride_along(pool, read, along),
-                 columns = stride_along(pool, read, across);
+  const ir::Expr lines = stride_along(pool, read->args[0], along),
+                 columns = stride_along(pool, read->args[0], across);
   return lines && columns && columns->is_constant(1) && !lines->is_constant(0) &&
          !lines->is_constant(1);
+}
+
+bool has(const std::vector<ir::Expr>& axes, ir::Expr axis) {
+  return std::find(axes.begin(), axes.end(), axis) != axes.end();
+}
+
+// The axes that are one line of elements at all offsets, up to `inner`, which has adjacent ones:
+// the stride of each is the number of elements of those after it. Few points, of a tile's `side`,
+// are joined by those of other axes than `taken`.
+std::vector<ir::Expr> joined(ir::ExprPool& pool, const std::vector<ir::Expr>& offsets,
+                             const MapShape& shape, ir::Expr inner,
+                             const std::vector<ir::Expr>& taken, int side) {
+  constexpr int kMany = 16;  // sides, of which the last one may be part
+  std::vector<ir::Expr> axes = {inner};
+  ir::Expr elements = inner->extent();
+  const auto few = [&] {
+    return elements->is_constant() && elements->integer % side != 0 &&
+           elements->integer < kMany * side;
+  };
+  const auto follows = [&](ir::Expr axis) {
+    if (has(axes, axis) || has(taken, axis)) return false;
+    return std::all_of(offsets.begin(), offsets.end(), [&](ir::Expr offset) {
+      return stride_along(pool, offset, axis) == elements;
+    });
+  };
+  while (few()) {
+    const auto next = std::find_if(shape.axes.begin(), shape.axes.end(), follows);
+    if (next == shape.axes.end()) break;
+    axes.insert(axes.begin(), *next);
+    elements = pool.mul(elements, (*next)->extent());
+  }
+  return axes;
 }
 
 std::vector<ir::Expr> reads_of(const MapShape& shape) {
@@ -66,9 +98,38 @@ int shared_bytes(const TiledMap& map) {
 std::vector<ir::Expr> TiledMap::lines() const {
   std::vector<ir::Expr> others;
   for (ir::Expr axis : shape.axes) {
-    if (axis != across && axis != shape.axes.back()) others.push_back(axis);
+    if (!has(along, axis) && !has(across, axis)) others.push_back(axis);
   }
   return others;
+}
+
+ir::Expr TiledMap::points_along(ir::ExprPool& pool) const {
+  return product_of(pool, extents_of(pool, along));
+}
+
+ir::Expr TiledMap::points_across(ir::ExprPool& pool) const {
+  return product_of(pool, extents_of(pool, across));
+}
+
+void TiledMap::set_sides(const KernelText& kernel) {
+  constexpr int kIdle = 4;  // the share of points along that a tile may be idle for
+  ir::ExprPool& pool = kernel.pool();
+  width = vector_width(kernel, shape);
+  columns = columns_of(reads);
+  along_side = kGroups * width;
+  std::vector<ir::Expr> stored, read;
+  for (const Store& store : shape.stores) stored.push_back(store.offset);
+  for (ir::Expr each : reads) read.push_back(each->args[0]);
+  along = joined(pool, stored, shape, along.back(), across, along_side);
+  const ir::Expr points = points_along(pool);
+  const auto idle = [&](int side) { return side - 1 - (points->integer + side - 1) % side; };
+  while (points->is_constant() && along_side > kWarpLines &&
+         idle(along_side) > points->integer / kIdle) {
+    along_side /= 2;
+  }
+  const int unit = kWarpLines * width * columns;  // points of a warp
+  across_side = std::max(kAcross, kTiledThreads / 32 * unit / along_side);
+  across = joined(pool, read, shape, across.back(), along, across_side);
 }
 
 std::variant<TiledMap, std::string> tiled_map(const KernelText& kernel, MapShape shape) {
@@ -81,7 +142,7 @@ std::variant<TiledMap, std::string> tiled_map(const KernelText& kernel, MapShape
     if (!affine || !affine->stride->is_constant(1)) return "its results are not adjacent";
   }
   const std::vector<ir::Expr> reads = reads_of(shape);
-  TiledMap best{std::move(shape), nullptr, {}, 0, 0, 0, 0};
+  TiledMap best{std::move(shape), {along}, {}, {}, 0, 0, 0, 0};
   for (size_t i = 0; i + 1 < best.shape.axes.size(); ++i) {
     const ir::Expr across = best.shape.axes[i];
     std::vector<ir::Expr> turned;
@@ -89,15 +150,11 @@ std::variant<TiledMap, std::string> tiled_map(const KernelText& kernel, MapShape
       if (turns(pool, read, along, across)) turned.push_back(read);
     }
     if (bytes_of(turned) <= bytes_of(best.reads)) continue;
-    best.across = across;
+    best.across = {across};
     best.reads = turned;
   }
-  if (!best.across) return "no operand lies along another axis than the results";
-  best.width = vector_width(kernel, best.shape);
-  best.columns = columns_of(best.reads);
-  best.along_side = kGroups * best.width;
-  const int unit = kWarpLines * best.width * best.columns;  // points of a warp
-  best.across_side = std::max(kAcross, kTiledThreads / 32 * unit / best.along_side);
+  if (best.across.empty()) return "no operand lies along another axis than the results";
+  best.set_sides(kernel);
   if (shared_bytes(best) > kSharedBytes) return "its tiles exceed shared memory";
   return best;
 }
@@ -109,18 +166,20 @@ double TiledMap::time(const StepBuilder& builder, const KnownSizes& sizes) const
   const ir::Expr inner = shape.axes.back();
   std::vector<std::pair<ir::Expr, ir::Expr>> turned;
   for (ir::Expr read : reads) {
-    const ir::Expr offset = pool.substitute(read->args[0], {{inner, across}, {across, inner}});
+    const ir::Expr offset =
+        pool.substitute(read->args[0], {{inner, across.back()}, {across.back(), inner}});
     turned.emplace_back(read, pool.read(read->integer, read->dtype, {offset}));
   }
   MapBody body;
   body.shape = shape;
   for (Store& store : body.shape.stores) store.body = pool.substitute(store.body, turned);
-  const auto filled = [&](ir::Expr axis, double side) {
-    const auto count = static_cast<double>(std::max<int64_t>(sizes.of(axis->extent()), 1));
+  const auto filled = [&](ir::Expr extent, double side) {
+    const auto count = static_cast<double>(std::max<int64_t>(sizes.of(extent), 1));
     return std::ceil(count / side) * side / count;
   };
   select::Work work = body.work(builder, sizes);
-  const double idle = filled(inner, along_side) * filled(across, across_side);
+  const double idle =
+      filled(points_along(pool), along_side) * filled(points_across(pool), across_side);
   work.accesses *= idle;
   work.scalars *= idle;
   return select::time_of(work, builder.target) + kTurn;

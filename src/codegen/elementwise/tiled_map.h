@@ -13,15 +13,20 @@ namespace redfuser::codegen {
 inline constexpr const char* kTiledMapFamily = "tiled_map";
 inline constexpr int kTiledThreads = 128;  // of a block
 
-// A map's shape, whose last axis is along the results, and the axis across, along which the reads
-// lie that tiles turn.
+// A map's shape, and the axes of its tiles, innermost last: those along the results, whose elements
+// are adjacent in row-major order, and those across, where the elements are that tiles turn.
 struct TiledMap {
   MapShape shape;
-  ir::Expr across;
+  std::vector<ir::Expr> along, across;
   std::vector<ir::Expr> reads;
   // Of the kernel's MapTile.
   int width, columns, along_side, across_side;
 
+  // Joins axes to those along and across, where these have few points, and sets the tile's sides.
+  void set_sides(const KernelText& kernel);
+  // The numbers of points along and across.
+  ir::Expr points_along(ir::ExprPool& pool) const;
+  ir::Expr points_across(ir::ExprPool& pool) const;
   // Microseconds by estimate.
   double time(const StepBuilder& builder, const KnownSizes& sizes) const;
   // Adds the kernel, which has no block where `when` does not hold.

@@ -21,13 +21,15 @@ class TiledText {
         emitter_(kernel),
         map_(map),
         lines_(std::move(lines)),
-        along_(map.shape.axes.back()) {
+        line_(pool_.axis("along", map.points_along(pool_))),
+        column_(pool_.axis("across", map.points_across(pool_))),
+        small_(has_small_index(pool_, map.shape.axes)) {
     emitter_.set_fast_math(rounds_to_16_bits(kernel, map.shape));
   }
 
   std::string text() {
     const std::string fill = fill_text();
-    GroupText group(emitter_, {along_});
+    GroupText group(emitter_, map_.along, small_);
     const std::string compute = compute_text(group);
     emitter_.line(fmt::format("using Tile = MapTile<{}, {}, {}, {}, {}>;", map_.width, map_.columns,
                               map_.along_side, map_.across_side, kTiledThreads));
@@ -43,33 +45,35 @@ class TiledText {
     emitter_.line(fmt::format(
         "tiled_map<Tile>({}, {}, {}, {},\n[&](long long plane, long long begin, long long across) "
         "{{\n{}}},\n{},\n{});",
-        kernel_.size(product_of(pool_, extents_of(pool_, lines_))), kernel_.size(along_->extent()),
-        kernel_.size(map_.across->extent()), group.condition(map_.width), fill, of(map_.width),
-        of(1)));
+        kernel_.size(product_of(pool_, extents_of(pool_, lines_))), kernel_.size(line_->extent()),
+        kernel_.size(column_->extent()), group.condition(map_.width), fill, of(map_.width), of(1)));
     return emitter_.close();
   }
 
  private:
   std::string fill_text() {
     emitter_.open();
-    bind_coordinates(emitter_, lines_, "plane");
-    emitter_.bind(along_, "begin");
-    emitter_.bind(map_.across, "across");
+    bind_coordinates(emitter_, lines_, "plane", small_);
+    emitter_.bind(column_, "across");
     for (size_t i = 0; i < map_.reads.size(); ++i) {
       ir::Expr read = map_.reads[i];
-      const std::string from = emitter_.emit(read->args[0]);
-      emitter_.line(fmt::format("fill_tile({}, {} + {}, {}, {} - begin, {} - across, {});",
-                                tile_name(i), kernel_.buffer(read->integer), from,
-                                emitter_.emit(affine_in(pool_, read->args[0], along_)->stride),
-                                kernel_.size(along_->extent()), kernel_.size(map_.across->extent()),
-                                vector_name(i)));
+      emitter_.open();
+      emitter_.line("const long long place = begin + line;");
+      bind_coordinates(emitter_, map_.along, "place", small_);
+      const std::string start = emitter_.emit(pool_.add(first_of_line(read), column_));
+      emitter_.line(fmt::format("return {};", start));
+      const std::string start_text = emitter_.close();
+      emitter_.line(fmt::format(
+          "fill_tile({}, {}, [&](int line) {{\n{}}}, {} - begin, {} - across, {});", tile_name(i),
+          kernel_.buffer(read->integer), start_text, kernel_.size(line_->extent()),
+          kernel_.size(column_->extent()), vector_name(i)));
     }
     return emitter_.close();
   }
 
   std::string compute_text(GroupText& group) {
     emitter_.open();
-    bind_coordinates(emitter_, lines_, "at.plane");
+    bind_coordinates(emitter_, lines_, "at.plane", small_);
     std::vector<std::string> elements;
     for (size_t i = 0; i < map_.reads.size(); ++i) {
       elements.push_back(emitter_.fresh("e"));
@@ -77,7 +81,7 @@ class TiledText {
           fmt::format("const auto {} = tile_elements(group, {}, at);", elements[i], tile_name(i)));
     }
     emitter_.open();
-    emitter_.bind(map_.across, "across");
+    bind_coordinates(emitter_, map_.across, "across", small_);
     for (size_t i = 0; i < map_.reads.size(); ++i) {
       const std::string name = emitter_.fresh("g");
       emitter_.line(fmt::format("const auto {} = {}.column(c);", name, elements[i]));
@@ -89,13 +93,19 @@ class TiledText {
     return emitter_.close();
   }
 
+  // The offset of the read where the points across begin.
+  ir::Expr first_of_line(ir::Expr read) {
+    std::vector<std::pair<ir::Expr, ir::Expr>> first;
+    for (ir::Expr axis : map_.across) first.emplace_back(axis, pool_.integer(0));
+    return pool_.substitute(read->args[0], first);
+  }
+
   // Of the read's lines: they start at multiples of 16 bytes, and chunks are whole.
   std::string whole_lines(size_t number) {
     ir::Expr read = map_.reads[number];
     AlignedAccesses accesses(kernel_);
-    accesses.add(kernel_.buffer(read->integer), affine_in(pool_, read->args[0], map_.across)->base);
-    accesses.require({affine_in(pool_, read->args[0], along_)->stride});
-    return accesses.condition(map_.across->extent(), static_cast<int>(16 / size_of(read->dtype)));
+    accesses.add(kernel_.buffer(read->integer), first_of_line(read));
+    return accesses.condition(column_->extent(), static_cast<int>(16 / size_of(read->dtype)));
   }
 
   ir::ExprPool& pool_;
@@ -103,7 +113,8 @@ class TiledText {
   Emitter emitter_;
   const TiledMap& map_;
   const std::vector<ir::Expr> lines_;
-  const ir::Expr along_;
+  const ir::Expr line_, column_;  // of all points along, and of those across
+  const bool small_;
 };
 
 }  // namespace
@@ -116,8 +127,8 @@ void TiledMap::add(StepBuilder& builder, const std::string& equations, ir::Expr 
   KernelLaunch launch = kernel.launch(kTiledMapFamily, "tiled map\n" + equations,
                                       {"device/maps/tiled_map.cuh"}, "", text, kTiledThreads);
   ir::Expr blocks = product_of(pool, extents_of(pool, lines()));
-  blocks = pool.mul(blocks, ceil_div(pool, shape.axes.back()->extent(), along_side));
-  blocks = pool.mul(blocks, ceil_div(pool, across->extent(), across_side));
+  blocks = pool.mul(blocks, ceil_div(pool, points_along(pool), along_side));
+  blocks = pool.mul(blocks, ceil_div(pool, points_across(pool), across_side));
   blocks = pool.make(ir::ExprOp::Min, {blocks, pool.integer(kMaxBlocks)});
   launch.grid[0] = pool.select(when, blocks, pool.integer(0));
   launch.time = time(builder, builder.sizes);

@@ -27,12 +27,12 @@ struct OperandTile {
   unsigned words[Tile::Along * kPitch];
 };
 
-// Loads the lines of an operand, `stride` elements apart. `lines` of them exist, and `columns`
-// elements of each. `vector`: every line starts at a multiple of 16 bytes, and its elements fill
-// whole chunks of as many.
-template <class Tile, typename T>
+// Loads the lines of an operand, whose elements begin at from + start(line). `lines` of them exist,
+// and `columns` elements of each. `vector`: every line starts at a multiple of 16 bytes, and its
+// elements fill whole chunks of as many.
+template <class Tile, typename T, class Start>
 __device__ __forceinline__ void fill_tile(OperandTile<Tile, T>& tile, const T* from,
-                                          long long stride, long long lines, long long columns,
+                                          const Start& start, long long lines, long long columns,
                                           bool vector) {
   constexpr int kChunk = 16 / static_cast<int>(sizeof(T)), kChunks = Tile::Across / kChunk;
   constexpr int kTotal = Tile::Along * kChunks;
@@ -49,7 +49,7 @@ __device__ __forceinline__ void fill_tile(OperandTile<Tile, T>& tile, const T* f
     const int number = i * Tile::Threads + static_cast<int>(threadIdx.x);
     const int line = number / kChunks, column = number % kChunks * kChunk;
     if (number >= kTotal || line >= lines) continue;
-    const T* const first = from + line * stride + column;
+    const T* const first = from + start(line) + column;
     if (vector) {
       if (column < columns) chunks[i].vector = *reinterpret_cast<const uint4*>(first);
     } else {
@@ -164,9 +164,10 @@ __device__ __forceinline__ void tiled_map(long long planes, long long along, lon
   const long long tiles_across = (across + Tile::Across - 1) / Tile::Across;
   const long long tiles = (along + Tile::Along - 1) / Tile::Along * tiles_across;
   for (long long tile = blockIdx.x; tile < planes * tiles; tile += gridDim.x) {
-    const long long plane = tile / tiles, in_plane = tile - plane * tiles;
-    const long long begin_along = in_plane / tiles_across * Tile::Along;
-    const long long begin_across = in_plane % tiles_across * Tile::Across;
+    const long long plane = floor_div(tile, tiles), in_plane = tile - plane * tiles;
+    const long long row = floor_div(in_plane, tiles_across);
+    const long long begin_along = row * Tile::Along;
+    const long long begin_across = (in_plane - row * tiles_across) * Tile::Across;
     fill(plane, begin_along, begin_across);
     __syncthreads();
     if (vector) {
