@@ -28,8 +28,8 @@ class KnownSizes {
 
 struct Work {
   double bytes = 0;     // of distinct elements, read or written: through DRAM
-  double accesses = 0;  // bytes of all reads and writes, whole sectors where they are scattered
-  double scalars = 0;   // operations
+  double accesses = 0;  // bytes of all reads and writes, or what moves in their loads' cycles
+  double scalars = 0;   // instructions, but for those below
   double specials = 0;  // exponentials and the like
   double points = 0;    // that are evaluated independently
   double steps = 0;     // reductions' elements that one point takes one after the other

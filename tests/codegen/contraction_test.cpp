@@ -66,11 +66,19 @@ std::vector<Case> cases() {
        "g (float[2, 64, 40, 41] x, float[128, 64, 3, 3] w, float[2, 18, 38, 39] o) "
        "=> (float[2, 128, 38, 39] y) { y = DeformConv<kernel_shape = [3, 3]>(x, w, o) }",
        "contraction"},
-      // Each group of filters has channels of its own, which depend on the filter.
+      // Each group of filters has channels of its own: groups are products beside each other.
       {"sampled_windows_of_groups",
        "g (float[2, 64, 40, 41] x, float[128, 32, 3, 3] w, float[2, 18, 38, 39] o) "
        "=> (float[2, 128, 38, 39] y) { y = DeformConv<group = 2, kernel_shape = [3, 3]>(x, w, o) }",
-       "elements"},
+       "contraction"},
+      // The points are those of the row's quotient by 64.
+      {"distances_of_groups",
+       "g (float[256, 60] a, float[4, 300, 60] b) => (float[256, 300] y) {" + axes(1, 2, 0) +
+           "zero = Constant<value = int64 {0}>() one = Constant<value = int64 {1}>() "
+           "rows = Constant<value = int64 {256}>() by = Constant<value = int64 {64}>() "
+           "r = Range(zero, rows, one) group = Div(r, by) v = Gather(b, group) "
+           "u = Unsqueeze(a, a0) d = Sub(u, v) e = Abs(d) y = ReduceSum<keepdims = 0>(e, a1) }",
+       "contraction"},
       {"sums_of_windows",
        "g (float[2, 64, 400] x) => (float[2, 64, 391] y) "
        "{ y = AveragePool<kernel_shape = [10]>(x) }",
@@ -153,6 +161,29 @@ TEST_F(ContractionForms, RefusalsNameTheReason) {
   ir::Expr l = pool.axis("l", m);
   ir::Expr nested = pool.reduce(ir::Reduction::Sum, l, pool.mul(read(1, {m, k, l}), y));
   EXPECT_EQ(refusal(sum(nested)), "the number of terms differs between results");
+}
+
+// A quotient of an axis makes it two: those of a row's group are free of its place in the group.
+TEST_F(ContractionForms, QuotientsDivideAnAxis) {
+  ir::Expr row = axis("row", 24), term = axis("term", 50);
+  const auto form_of = [&](ir::Expr group) {
+    ir::Expr body = pool.mul(read(1, {row, term}), read(2, {group, term, n}));
+    return forms_of({row, n}, pool.reduce(ir::Reduction::Sum, term, body));
+  };
+  const auto divided = [&](int64_t k) { return pool.floordiv(row, pool.integer(k)); };
+  const auto found = form_of(divided(4));
+  const auto* forms = std::get_if<std::vector<codegen::ContractionForm>>(&found);
+  ASSERT_NE(forms, nullptr);
+  for (const codegen::ContractionForm& form : *forms) {
+    ASSERT_EQ(form.batch.size(), 1u);
+    EXPECT_EQ(form.batch[0]->extent(), pool.integer(6));
+    EXPECT_EQ(form.rows.size() + form.columns.size(), 2u);
+    EXPECT_FALSE(form.store.body->depends_on(row));
+  }
+  EXPECT_TRUE(std::holds_alternative<std::string>(form_of(divided(5))));  // 24 rows are not divided
+  EXPECT_TRUE(std::holds_alternative<std::string>(form_of(row)));
+  ir::Expr both = pool.add(pool.mul(divided(12), pool.integer(100)), divided(4));
+  EXPECT_TRUE(std::holds_alternative<std::vector<codegen::ContractionForm>>(form_of(both)));
 }
 
 // The same values, of which those chosen depend on fewer axes.

@@ -38,6 +38,19 @@ std::vector<Case> cases() {
        "g (float16[4, 16, 20, 40, 40] x) => (float16[4, 16, 14, 34, 34] y) "
        "{ y = AveragePool<kernel_shape = [7, 7, 7]>(x) }",
        3},
+      // Parts of windows, then windows of parts.
+      {"max_pool_of_long_windows",
+       "g (float[16, 256, 8192] x) => (float[16, 256, 8192] y) "
+       "{ y = MaxPool<kernel_shape = [31], pads = [15, 15]>(x) }",
+       2},
+      {"lp_pool_of_large_windows",
+       "g (float[16, 512, 40, 40] x) => (float[16, 512, 40, 40] y) "
+       "{ y = LpPool<kernel_shape = [13, 13], pads = [6, 6, 6, 6]>(x) }",
+       4},
+      // The ends are those of the boxes.
+      {"max_of_boxes",
+       "g (float[1, 64, 50, 50] x, float[30, 5] r) => (float[30, 64, 7, 7] y) "
+       "{ y = MaxRoiPool<pooled_shape = [7, 7]>(x, r) }"},
       {"max_pool_of_windows_apart",
        "g (float[16, 64, 40, 40] x) => (float[16, 64, 10, 10] y) "
        "{ y = MaxPool<kernel_shape = [4, 4], strides = [4, 4]>(x) }"},
@@ -66,7 +79,8 @@ std::vector<Case> cases() {
        "g (bfloat16[b, n, 2] x) => (bfloat16[b, n, 2] y) { y = DFT<inverse = 1, axis = 1>(x) }", 0},
       {"dft_real_result",
        "g (float[b, n, 2] x) => (float[b, m, 1] y) "
-       "{ y = DFT<inverse = 1, onesided = 1, axis = 1>(x) }"},
+       "{ y = DFT<inverse = 1, onesided = 1, axis = 1>(x) }",
+       0},
       {"stft",
        "g (float[b, n, 1] x, float[16] w) => (float[b, f, 9, 2] y) "
        "{ s = Constant<value = int64 {4}>() y = STFT(x, s, w) }"},

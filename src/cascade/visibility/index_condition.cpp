@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "ir/polynomial.h"
+#include "ir/ranges.h"
 
 namespace redfuser::cascade {
 namespace {
@@ -39,6 +41,9 @@ class Builder {
       if (a && b && equal) return equality(a, b, wanted, depth);
       if (a && b) return wanted ? ordered(a, b, less, depth) : ordered(b, a, !less, depth);
     }
+    if ((less || e->op == ir::ExprOp::LessEqual) && is_float(e->args[0]->dtype)) {
+      if (auto found = of_floats(e, wanted, depth)) return *found;
+    }
     return {Kind::Opaque, {}, wanted ? e : negated(e)};
   }
 
@@ -67,6 +72,48 @@ class Builder {
   IndexCondition ordered(ir::Expr a, ir::Expr b, bool strict, int depth) {
     ir::Expr f = pool_.sub(b, a);
     return nonnegative(strict ? pool_.sub(f, pool_.integer(1)) : f, depth);
+  }
+
+  // The index of a cast that keeps its value: 0 <= f < 2^digits; else null.
+  ir::Expr exact_index(ir::Expr e, ir::Expr limit) {
+    if (e->op != ir::ExprOp::Cast || !is_integer(e->args[0])) return nullptr;
+    ir::Expr f = wide(e->args[0]);
+    const bool exact =
+        f && !f->free_axes.empty() && ir::proved_nonnegative(f) && ir::proved_less(pool_, f, limit);
+    return exact ? f : nullptr;
+  }
+
+  // float(f) < b, b < float(f), or the same with <=.
+  std::optional<IndexCondition> of_floats(ir::Expr e, bool wanted, int depth) {
+    const DType dtype = e->args[0]->dtype;
+    ir::Expr limit = pool_.integer(int64_t{1} << digits_of(dtype));
+    ir::Expr low = exact_index(e->args[0], limit), high = exact_index(e->args[1], limit);
+    if ((low == nullptr) == (high == nullptr)) return std::nullopt;
+    const bool less = e->op == ir::ExprOp::Less;
+    ir::Expr bound = e->args[low ? 1 : 0];
+    const auto clamped = [&](ir::ExprOp op, double value, ir::Expr x) {
+      return pool_.make(op, {x, pool_.number(value, dtype)});
+    };
+    // f < b where f < ⌈b⌉, f <= b where f <= ⌊b⌋, and b <= f where ⌈b⌉ <= f.
+    const bool up = (low != nullptr) == less;
+    ir::Expr whole = pool_.make(up ? ir::ExprOp::Ceil : ir::ExprOp::Floor, {bound});
+    whole = clamped(ir::ExprOp::Min, static_cast<double>(limit->integer), whole);
+    whole = pool_.cast(DType::Int64, clamped(ir::ExprOp::Max, -1, whole));
+    ir::Expr a = low ? low : whole, b = low ? whole : high;
+    IndexCondition ordered_here = wanted ? ordered(a, b, less, depth) : ordered(b, a, !less, depth);
+    // No number is below NaN, or above it.
+    ir::Expr nan = pool_.make(ir::ExprOp::IsNaN, {bound});
+    return IndexCondition{
+        wanted ? Kind::All : Kind::Any,
+        {{Kind::Opaque, {}, wanted ? negated(nan) : nan}, std::move(ordered_here)}};
+  }
+
+  // Integers of so many bits are floats of the type.
+  static int digits_of(DType dtype) {
+    if (dtype == DType::Float64) return std::numeric_limits<double>::digits;
+    if (dtype == DType::Float32) return std::numeric_limits<float>::digits;
+    constexpr int kHalf = 11, kBFloat16 = 8;
+    return dtype == DType::Float16 ? kHalf : kBFloat16;
   }
 
   IndexCondition equality(ir::Expr a, ir::Expr b, bool wanted, int depth) {

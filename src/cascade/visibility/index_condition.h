@@ -10,6 +10,10 @@
 //   c - x² >= 0               |x| <= ⌊√c⌋
 //   x² - c >= 0               |x| >= ⌈√c⌉
 //   select(p, a, b) - c >= 0  p and a - c >= 0, or not p and b - c >= 0
+//
+// A comparison of an index, as a float that has its value, with a float x is one with ⌊x⌋ or ⌈x⌉:
+//
+//   float(i) <= x             x is not NaN and i <= ⌊x⌋
 #pragma once
 
 #include <vector>

@@ -8,6 +8,7 @@
 #include "codegen/text/type_text.h"
 #include "ir/polynomial.h"
 #include "ir/scalars/operations.h"
+#include "select/instructions.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -37,39 +38,27 @@ bool has_costly(const std::vector<ir::Expr>& parts) {
   return found;
 }
 
-// Instructions of an operation, as they are issued to the lanes of a multiprocessor. Integers are
-// words of 64 bits, of which a product takes several; a multiply and an add of floats are one.
-double instructions(ir::Expr e) {
-  constexpr double kCostly = 12, kWideFloat = 2, kWideProduct = 4, kWide = 2;
-  if (e->args.empty() || e->op == ir::ExprOp::Cast) return 0;
-  const double costly = ir::scalar_op(e->op).costly ? kCostly : 1;
-  const DType dtype = e->args.back()->dtype;
-  if (dtype == DType::Float64) return kWideFloat * costly;
-  if (is_float(dtype) || dtype == DType::Bool) return costly;
-  return e->op == ir::ExprOp::Mul ? kWideProduct : kWide;
-}
-
 // Of the expression, down to the parts.
 double instructions_of(ir::Expr root, const std::vector<ir::Expr>& parts) {
   std::set<ir::Expr> seen(parts.begin(), parts.end());
   double count = 0;
   const auto go = [&](const auto& self, ir::Expr e) -> void {
     if (!seen.insert(e).second || e->is_constant()) return;
-    count += instructions(e);
+    count += select::instructions_of(e);
     for (ir::Expr arg : e->args) self(self, arg);
   };
   go(go, root);
   return count;
 }
 
-// Of an element's parts, its place and its way through shared memory included. A load waits for its
-// offset.
+// Of an element's parts, its place and its way through shared memory included.
 double element_instructions(const std::vector<ir::Expr>& parts) {
-  constexpr double kPlace = 12, kLoad = 4;
+  constexpr double kPlace = 12;
   double count = kPlace;
   for (ir::Expr part : parts) {
     count += instructions_of(part, {});
-    visit(part, [&](ir::Expr e) { count += e->op == ir::ExprOp::Read ? kLoad : 0; });
+    visit(part,
+          [&](ir::Expr e) { count += e->op == ir::ExprOp::Read ? select::kLoadInstructions : 0; });
   }
   return count;
 }

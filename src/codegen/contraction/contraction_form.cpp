@@ -6,6 +6,7 @@
 #include <set>
 
 #include "codegen/contraction/distribute.h"
+#include "codegen/contraction/divide_axis.h"
 #include "ir/polynomial.h"
 
 namespace redfuser::codegen {
@@ -130,23 +131,10 @@ class Finder {
   std::vector<Found> found_;
 };
 
-}  // namespace
+using Forms = std::variant<std::vector<ContractionForm>, std::string>;
 
-bool ContractionForm::lies_along(ir::ExprPool& pool, const Axes& parts, ir::Expr axis) {
-  bool along = false;
-  for (ir::Expr part : parts) {
-    visit(part, [&](ir::Expr e) {
-      if (e->op != ir::ExprOp::Read || e->args.size() != 1) return;
-      const auto affine = affine_in(pool, e->args[0], axis);
-      along |= affine && affine->stride->is_constant(1) && !affine->base->depends_on(axis);
-    });
-  }
-  return along;
-}
-
-std::variant<std::vector<ContractionForm>, std::string> contraction_forms(ir::ExprPool& pool,
-                                                                          const Axes& axes,
-                                                                          const Store& store) {
+// Over these axes alone.
+Forms forms_over(ir::ExprPool& pool, const Axes& axes, const Store& store) {
   ContractionForm form;
   form.store = store;
   form.reduce = only_reduction(store.body);
@@ -174,6 +162,38 @@ std::variant<std::vector<ContractionForm>, std::string> contraction_forms(ir::Ex
     forms.push_back(form);
   }
   if (forms.empty()) return "its terms join no elements of rows and columns";
+  return forms;
+}
+
+}  // namespace
+
+bool ContractionForm::lies_along(ir::ExprPool& pool, const Axes& parts, ir::Expr axis) {
+  bool along = false;
+  for (ir::Expr part : parts) {
+    visit(part, [&](ir::Expr e) {
+      if (e->op != ir::ExprOp::Read || e->args.size() != 1) return;
+      const auto affine = affine_in(pool, e->args[0], axis);
+      along |= affine && affine->stride->is_constant(1) && !affine->base->depends_on(axis);
+    });
+  }
+  return along;
+}
+
+std::variant<std::vector<ContractionForm>, std::string> contraction_forms(ir::ExprPool& pool,
+                                                                          const Axes& axes,
+                                                                          const Store& store) {
+  constexpr int kMostDivisions = 3;
+  Forms forms = forms_over(pool, axes, store);
+  auto divided = divide_axis(pool, axes, store);
+  for (int i = 0; i < kMostDivisions && divided; ++i) {
+    const Forms more = forms_over(pool, divided->axes, divided->store);
+    if (const auto* found = std::get_if<std::vector<ContractionForm>>(&more)) {
+      if (std::holds_alternative<std::string>(forms)) forms = std::vector<ContractionForm>();
+      auto& all = std::get<std::vector<ContractionForm>>(forms);
+      all.insert(all.end(), found->begin(), found->end());
+    }
+    divided = divide_axis(pool, divided->axes, divided->store);
+  }
   return forms;
 }
 

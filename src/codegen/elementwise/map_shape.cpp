@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 
+#include "cascade/visibility/visible_terms.h"
 #include "ir/polynomial.h"
 
 namespace redfuser::codegen {
@@ -165,6 +166,7 @@ bool merge_pair(ir::ExprPool& pool, std::vector<ir::Expr>& axes, std::vector<Sto
 }
 
 MapShape simplified(ir::ExprPool& pool, MapShape shape) {
+  for (Store& store : shape.stores) store.body = cascade::visible_terms(pool, store.body);
   merge_axes(pool, shape);
   if (has_reduce(shape.stores)) write_out_reductions(pool, shape);
   if (!has_reduce(shape.stores)) split_sides(pool, shape);

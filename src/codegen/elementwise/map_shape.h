@@ -20,8 +20,9 @@ struct MapShape {
   std::vector<Store> stores;
 };
 
-// The same stores over fewer axes: adjacent ones are merged, reductions of few elements are written
-// out, and selections that change sides in the middle of an axis become stores of both sides.
+// The same stores over fewer axes and terms: adjacent axes are merged, reductions visit the terms
+// that data leave, those of few elements are written out, and selections that change sides in the
+// middle of an axis become stores of both sides.
 MapShape simplified(ir::ExprPool& pool, MapShape shape);
 
 // Makes axis `outer` and the next one a single axis if every offset and read allows it; false, with

@@ -55,20 +55,24 @@ ir::Expr reduced(ir::ExprPool& pool, ir::Reduction reduction, const std::vector<
   return body;
 }
 
-// The number of taps of a window along one dimension that an average divides by.
+// The number of taps of a window along one dimension that an average divides by: those of n taps
+// from `first` on, d apart, that are before `end`, and not before 0 where padding does not count.
 ir::Expr counted_taps(const ops::NodeView& view, const PoolWindow& p, size_t i) {
   ir::ExprPool& pool = view.pool();
   if (!p.w.padded) return pool.integer(p.w.kernel[i]);
   const bool include_pad = view.integer("count_include_pad", 0) != 0;
-  ir::Expr position = pool.sub(pool.add(pool.mul(p.output[i + 2], pool.integer(p.w.stride[i])),
-                                        pool.mul(p.taps[i], pool.integer(p.w.dilation[i]))),
-                               p.w.pad_begin[i]);
-  ir::Expr size = view.shape(0)[i + 2];
-  ir::Expr inside = ops::less(pool, position, include_pad ? pool.add(size, p.w.pad_end[i]) : size);
-  if (!include_pad)
-    inside = pool.make(ir::ExprOp::And, {ops::less(pool, pool.integer(-1), position), inside});
-  return pool.reduce(ir::Reduction::Sum, p.taps[i],
-                     pool.select(inside, pool.integer(1), pool.integer(0)));
+  ir::Expr first =
+      pool.sub(pool.mul(p.output[i + 2], pool.integer(p.w.stride[i])), p.w.pad_begin[i]);
+  ir::Expr size = view.shape(0)[i + 2], dilation = pool.integer(p.w.dilation[i]);
+  // Taps before a place.
+  const auto before = [&](ir::Expr place) {
+    return ops::ceil_div(pool, pool.sub(place, first), dilation);
+  };
+  ir::Expr zero = pool.integer(0);
+  ir::Expr end = before(include_pad ? pool.add(size, p.w.pad_end[i]) : size);
+  end = pool.make(ir::ExprOp::Min, {end, p.taps[i]->extent()});
+  ir::Expr begin = include_pad ? zero : pool.make(ir::ExprOp::Max, {before(zero), zero});
+  return pool.make(ir::ExprOp::Max, {pool.sub(end, begin), zero});
 }
 
 // The place of the first maximum of every window: the least number of a tap that has it, NaN above
@@ -119,11 +123,12 @@ void generate_max_pool(StepBuilder& builder, const ops::NodeView& view) {
                                      : pool.number_int(ir::lowest_word(dtype), dtype);
   ir::Expr x = tap(view, p.w, p.output[0], p.output[1], tail(p.output), p.taps, outside);
   ir::Expr largest = reduced(pool, ir::Reduction::Max, p.taps, x);
-  const auto add = [&](StepBuilder& to, bool by_lines) {
-    const WindowReduction lines{ir::Reduction::Max, outside, p.output, p.taps};
-    add_pool(to, view, p, "max_pool", by_lines ? reduced_by_lines(to, view, p.w, lines) : largest);
+  const auto add = [&](StepBuilder& to, WindowWay way) {
+    const auto same = [](ir::Expr element) { return element; };
+    const WindowReduction of{ir::Reduction::Max, outside, p.output, p.taps, same};
+    add_pool(to, view, p, "max_pool", reduced_by(way, to, view, p.w, of));
   };
-  if (view.has_output(0)) add(builder, lines_pay(builder, view, p.w, add));
+  if (view.has_output(0)) add(builder, window_way(builder, view, p.w, add));
   if (!view.has_output(1)) return;
   add_pool(builder, view, p, "max_pool_indices", place_of_maximum(view, p, x, largest), 1);
 }
@@ -133,33 +138,39 @@ void generate_lp_pool(StepBuilder& builder, const ops::NodeView& view) {
   ir::ExprPool& pool = builder.pool();
   const PoolWindow window = pool_window(builder, view);
   const DType dtype = view.dtype(0), wide = ops::computing_type(dtype);
-  const auto p = static_cast<double>(view.integer("p", 2));
-  ir::Expr x = tap(view, window.w, window.output[0], window.output[1], tail(window.output),
-                   window.taps, pool.number(0, dtype));
-  ir::Expr size = pool.make(ir::ExprOp::Abs, {pool.cast(wide, x)});
-  ir::Expr power = pool.make(ir::ExprOp::Pow, {size, pool.number(p, wide)});
-  ir::Expr sum = reduced(pool, ir::Reduction::Sum, window.taps, power);
-  ir::Expr norm = pool.make(ir::ExprOp::Pow, {sum, pool.number(1 / p, wide)});
-  add_pool(builder, view, window, "lp_pool", pool.cast(dtype, norm));
+  const int64_t p = view.integer("p", 2);
+  const auto power = [&](ir::Expr element) {
+    ir::Expr size = pool.make(ir::ExprOp::Abs, {pool.cast(wide, element)});
+    if (p == 1 || p == 2) return p == 1 ? size : pool.mul(size, size);
+    return pool.make(ir::ExprOp::Pow, {size, pool.number(static_cast<double>(p), wide)});
+  };
+  const auto root = [&](ir::Expr sum) {
+    if (p == 1 || p == 2) return p == 1 ? sum : pool.make(ir::ExprOp::Sqrt, {sum});
+    return pool.make(ir::ExprOp::Pow, {sum, pool.number(1 / static_cast<double>(p), wide)});
+  };
+  const auto add = [&](StepBuilder& to, WindowWay way) {
+    const WindowReduction of{ir::Reduction::Sum, pool.number(0, wide), window.output, window.taps,
+                             power};
+    ir::Expr sum = reduced_by(way, to, view, window.w, of);
+    add_pool(to, view, window, "lp_pool", pool.cast(dtype, root(sum)));
+  };
+  add(builder, window_way(builder, view, window.w, add));
 }
 
 void generate_average_pool(StepBuilder& builder, const ops::NodeView& view) {
   ir::ExprPool& pool = builder.pool();
   const PoolWindow p = pool_window(builder, view);
-  const DType dtype = view.dtype(0);
-  ir::Expr x =
-      tap(view, p.w, p.output[0], p.output[1], tail(p.output), p.taps, pool.number(0, dtype));
+  const DType dtype = view.dtype(0), wide = ops::computing_type(dtype);
   ir::Expr count = pool.integer(1);
   for (size_t i = 0; i < p.taps.size(); ++i) count = pool.mul(count, counted_taps(view, p, i));
-  const DType wide = ops::computing_type(dtype);
   ir::Expr divisor = pool.cast(wide, pool.make(ir::ExprOp::Max, {count, pool.integer(1)}));
-  const auto add = [&](StepBuilder& to, bool by_lines) {
-    const WindowReduction lines{ir::Reduction::Sum, pool.number(0, wide), p.output, p.taps};
-    ir::Expr sum = by_lines ? reduced_by_lines(to, view, p.w, lines)
-                            : pool.cast(wide, reduced(pool, ir::Reduction::Sum, p.taps, x));
+  const auto add = [&](StepBuilder& to, WindowWay way) {
+    const auto cast = [&](ir::Expr element) { return pool.cast(wide, element); };
+    const WindowReduction of{ir::Reduction::Sum, pool.number(0, wide), p.output, p.taps, cast};
+    ir::Expr sum = reduced_by(way, to, view, p.w, of);
     add_pool(to, view, p, "average_pool", pool.cast(dtype, pool.div(sum, divisor)));
   };
-  add(builder, lines_pay(builder, view, p.w, add));
+  add(builder, window_way(builder, view, p.w, add));
 }
 
 }  // namespace redfuser::codegen
