@@ -58,7 +58,7 @@ BELOW = {
     "cpu/select": ["cpu/steps/cascade", "cpu/steps/map", "cpu/convolution"],
     "cpu/checks": ["cpu/select"],
     "passes/weights": ["cpu/checks", "ops"],
-    "passes/integers": ["passes/weights"],
+    "passes/integers": ["passes/weights", "passes/rewriting"],
     "passes/rewriting": ["ops"],
     "passes": ["passes/integers", "passes/rewriting", "ops/reduce"],
     "passes/precision": ["passes"],

@@ -59,4 +59,21 @@ bool takes_epilogue(const ir::Node& node) {
   return integers || has_channel_weights(node);
 }
 
+// A window that is larger than the padding, and without gaps, has an element of the input, unless
+// ceil_mode lets it begin within the padding behind it.
+bool takes_maxima(const ir::Graph& graph, const ir::Node& node) {
+  const NodeView view(graph, node);
+  const bool ours = node.op == "MaxPool" && (node.domain.empty() || node.domain == "ai.onnx");
+  if (!ours || view.output_count() != 1 || view.integer("ceil_mode", 0) != 0) return false;
+  const auto kernel = view.small_integers("kernel_shape", {});
+  for (const int64_t dilation : view.small_integers("dilations", {})) {
+    if (dilation != 1) return false;
+  }
+  const auto pads = view.small_integers("pads", {});
+  for (size_t i = 0; i < pads.size(); ++i) {
+    if (pads[i] >= kernel[i % kernel.size()]) return false;
+  }
+  return true;
+}
+
 }  // namespace redfuser::ops

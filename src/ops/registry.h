@@ -21,4 +21,8 @@ bool has_channel_weights(const ir::Node& node);
 // element by element (fuse::OpaqueStep::Epilogue).
 bool takes_epilogue(const ir::Node& node);
 
+// Each element of the node's one output is the largest of some elements of input 0, at least one:
+// where f does not decrease, the maxima of f(x) are f of the maxima of x.
+bool takes_maxima(const ir::Graph& graph, const ir::Node& node);
+
 }  // namespace redfuser::ops

@@ -3,6 +3,8 @@
 #include <span>
 
 #include "passes/integers/integer_contractions.h"
+#include "passes/integers/maxima_of_codes.h"
+#include "passes/integers/same_codes.h"
 #include "passes/passes.h"
 #include "passes/weights/store_codes.h"
 
@@ -27,6 +29,8 @@ constexpr Pass kOptimize[] = {
 constexpr Pass kExecution[] = {
     {"join_windows", join_windows},
     {"divide_einsums", divide_einsums},
+    {"maxima_of_codes", maxima_of_codes},
+    {"same_codes", same_codes},
     {"integer_contractions", integer_contractions},
     {"eliminate_dead", eliminate_dead},
     {"fold_scales", fold_scales},

@@ -82,7 +82,7 @@ class PaddedLines {
   }
 
  private:
-  static constexpr int64_t kElements = 2048, kTapLines = 16;
+  static constexpr int64_t kElements = 8192 / sizeof(T), kTapLines = 16;
 
   // Every step'th line of a slice from `line` on.
   void load(const T* slice, int64_t line, T* to) const {

@@ -112,8 +112,9 @@ void max_pool(const Pool& pool, const T* x, T* y, int64_t* indices, bool column_
 template <typename T, typename Combine>
 auto fold_of(BinaryOp op, const Combine& combine) {
   return [op, combine](const FoldRows<T>& f) {
-    if constexpr (std::is_floating_point_v<T>) {
-      const Elem elem = sizeof(T) == 4 ? Elem::F32 : Elem::F64;
+    constexpr bool kByte = std::is_same_v<T, uint8_t>;
+    if constexpr (std::is_floating_point_v<T> || kByte) {
+      const Elem elem = kByte ? Elem::Bool : sizeof(T) == 4 ? Elem::F32 : Elem::F64;
       kernels().binary[static_cast<int>(elem)][static_cast<int>(op)][static_cast<int>(Mode::VV)](
           f.rows, f.cols, f.to, f.to_stride, {f.a, f.a_stride}, {f.b, f.b_stride});
     } else {
