@@ -118,6 +118,30 @@ class GroupBuilder {
     }
   }
 
+  // Gives back what makes narrower values of the results of nodes with epilogues of their own, so
+  // that those write them: an 8-bit value is a quarter of a sum's bytes. Those that are broadcast
+  // have few bytes, and stay.
+  void release_narrowed() {
+    const ir::NodeId source = has_reduction(body_) ? -1 : opaque_source();
+    std::set<ir::NodeId> released;
+    for (const ir::ValueId value : values_read(body_)) {
+      const ir::NodeId node = facts_.producer(value);
+      if (node < 0 || node == source || !has_epilogue(node)) continue;
+      if (facts_.nominal_size(value) < facts_.nominal_size(value_)) continue;
+      released.merge(narrowing_nodes(value));
+    }
+    if (released.empty()) return;
+    for (const ir::NodeId node : released) owned_.erase(node);
+    const std::set<ir::NodeId> owned = owned_;
+    for (auto node = owned.rbegin(); node != owned.rend(); ++node) {
+      const std::vector<ir::NodeId> readers = facts_.consumers_of(*node);
+      const bool read = std::any_of(readers.begin(), readers.end(),
+                                    [&](ir::NodeId reader) { return owned_.count(reader) > 0; });
+      if (*node != root() && !read) owned_.erase(*node);
+    }
+    body_ = lower();
+  }
+
   Step finish(bool fuse) {
     Step step;
     step.kind = kind();
@@ -289,10 +313,31 @@ class GroupBuilder {
     return unshared;
   }
 
+  bool has_epilogue(ir::NodeId node) const {
+    if (facts_.lowered(node) || facts_.binds(node) || demand_.region_of(node) >= 0) return false;
+    return ops::takes_epilogue(graph_.nodes[static_cast<size_t>(node)]);
+  }
+
+  // Those of this step that make a narrower value of `value`, element by element and one after the
+  // other.
+  std::set<ir::NodeId> narrowing_nodes(ir::ValueId value) const {
+    const ir::Value& first = graph_.values[static_cast<size_t>(value)];
+    std::set<ir::NodeId> nodes, narrowing;
+    for (ir::ValueId at = value; facts_.consumers(at).size() == 1 && !facts_.is_output(at);) {
+      const ir::NodeId node = facts_.consumers(at)[0];
+      if (node == root() || !owned_.count(node) || facts_.reduces(node) || facts_.view(node)) break;
+      at = result_of(node);
+      const ir::Value& next = graph_.values[static_cast<size_t>(at)];
+      if (next.shape != first.shape) break;
+      nodes.insert(node);
+      if (size_of(next.dtype) < size_of(first.dtype)) narrowing = nodes;
+    }
+    return narrowing;
+  }
+
   // Only `members` read the node's result, and only the element in its own place.
   bool is_opaque_source(ir::NodeId node, const std::set<ir::NodeId>& members) const {
-    if (facts_.lowered(node) || facts_.binds(node) || demand_.region_of(node) >= 0) return false;
-    if (!ops::takes_epilogue(graph_.nodes[static_cast<size_t>(node)])) return false;
+    if (!has_epilogue(node)) return false;
     const ir::Value& result = graph_.values[static_cast<size_t>(result_of(node))];
     if (result.shape != graph_.values[static_cast<size_t>(value_)].shape) return false;
     bool in_place = demand_.used_only_by(node, members);
@@ -335,7 +380,10 @@ class GroupBuilder {
 
 Step make_group(const NodeFacts& facts, const Demand& demand, ir::ValueId value, bool fuse) {
   GroupBuilder builder(facts, demand, value);
-  if (fuse) builder.grow();
+  if (fuse) {
+    builder.grow();
+    builder.release_narrowed();
+  }
   return builder.finish(fuse);
 }
 

@@ -53,6 +53,22 @@ TEST(OpaqueEpilogue, IsWhatOnlyFollowsElementByElement) {
       {"y", "c = Conv(x, w) s = Add(c, r) y = Relu(s)", {1, 1, 0}},
       {"y", "c = Conv(x, w) y = Cast<to = 10>(c)", {1, 1, 0}},
       {"y", "a = Conv(x, w) b = Conv(x, v) s = Add(a, b) y = Relu(s)", {2, 1, 0}},
+      // Each makes its own narrower value; the last one also their sum.
+      {"y",
+       "k = Constant<value_float = 0.5>() a = Conv(x, w) p = QuantizeLinear(a, k) "
+       "f = DequantizeLinear(p, k) b = Conv(x, v) q = QuantizeLinear(b, k) "
+       "g = DequantizeLinear(q, k) s = Add(f, g) t = Relu(s) y = QuantizeLinear(t, k)",
+       {2, 2, 0}},
+      {"y",
+       "k = Constant<value_float = 0.5>() a = Conv(x, w) p = QuantizeLinear(a, k) "
+       "f = DequantizeLinear(p, k) s = Add(f, r) q = QuantizeLinear(s, k) "
+       "g = DequantizeLinear(q, k) y = GlobalAveragePool(g)",
+       {1, 1, 1}},
+      {"y", "c = Conv(x, w) a = Relu(c) y = GlobalAveragePool(a)", {1, 0, 1}},
+      {"y",
+       "k = Constant<value_float = 0.5>() a = Conv<strides = [4, 4]>(x, w) "
+       "p = QuantizeLinear(a, k) f = DequantizeLinear(p, k) y = Mul(f, r)",
+       {1, 0, 1}},
       // Others read the result.
       {"y, c", "c = Conv(x, w) y = Relu(c)", {1, 0, 1}},
       {"y, z", "c = Conv(x, w) y = Relu(c) z = Neg(c)", {1, 0, 2}},
