@@ -173,5 +173,42 @@ TEST(CpuQuantize, MiddlesAreExact) {
   }
 }
 
+// A second quantisation with bytes of either sign, factors that are too large or small for the fast
+// form, and sums at the middle between two whole numbers.
+TEST(CpuQuantize, TwiceIsExact) {
+  std::mt19937 random(7);
+  const double factors[] = {0.5, 0.25, -0.125, 1, 0.37f, 1.0625f, 300, 1e-40};
+  for (const cpu::KernelTable* table : kernel_tables()) {
+    for (int trial = 0; trial < 2000; ++trial) {
+      Quantization each(random);
+      cpu::IntegerQuantizeArgs& q = each.q;
+      std::vector<uint8_t> out(each.c.size(), 77), bytes(each.c.size());
+      for (uint8_t& x : bytes) x = static_cast<uint8_t>(random());
+      cpu::IntegerResidual rest{bytes.data(), q.c_stride, random() % 2 == 0};
+      rest.first = factors[random() % std::size(factors)];
+      rest.second = factors[random() % std::size(factors)];
+      rest.offset = static_cast<double>(random() % 4096) / 8 - 256;
+      const bool is_signed = random() % 2 == 0;
+      rest.low = is_signed ? -128 : 0, rest.high = rest.low + 255;
+      rest.zero = static_cast<double>(random() % 200) + rest.low;
+      q.residual = &rest, q.out = out.data();
+      table->integer[0]->quantize(q);
+      for (size_t at = 0; at < out.size(); ++at) {
+        if (static_cast<int64_t>(at) % q.c_stride >= q.count) {
+          ASSERT_EQ(out[at], 77) << "beyond a row";
+          continue;
+        }
+        const double code = each.wanted(at / static_cast<size_t>(q.c_stride), at);
+        const double r = rest.is_signed ? static_cast<int8_t>(bytes[at]) : bytes[at];
+        const double x = std::nearbyint(code * rest.first + r * rest.second + rest.offset);
+        const double wanted = std::min(std::max(x + rest.zero, rest.low), rest.high);
+        ASSERT_EQ(out[at], static_cast<uint8_t>(static_cast<int32_t>(wanted)))
+            << table->name << " " << code << " * " << rest.first << " + " << r << " * "
+            << rest.second << " + " << rest.offset;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace redfuser

@@ -203,6 +203,37 @@ TEST(QuantisedConvolution, IsQuantisedFilterByFilter) {
   EXPECT_EQ(std::memcmp(y.data(), wanted.data(), static_cast<size_t>(y.size())), 0);
 }
 
+// A sum with another value of bytes, each dequantised, behind the quantised sums.
+TEST(QuantisedConvolution, IsQuantisedAgainWithAResidual) {
+  for (const DType other : {DType::UInt8, DType::Int8}) {
+    for (const char* follows : {"Relu", "Identity"}) {
+      const Model model = Model::parse(fmt::format(
+          "<ir_version: 9, opset_import: [\"\" : 20]> g (uint8[2, 4, 9, 37] x, int8[3, 4, 3, 3] w, "
+          "uint8 z, {}[2, 3, 9, 37] r) => (int8[2, 3, 9, 37] y) {{ "
+          "c = ConvInteger<pads = [1, 1, 1, 1]>(x, w, z) f = Cast<to = 1>(c) "
+          "s = Constant<value = float[3, 1, 1] {{0.5, 0.25, 0.0625}}>() m = Mul(f, s) "
+          "k = Constant<value_float = 16.0>() o = Constant<value = uint8 {{128}}>() "
+          "q = QuantizeLinear(m, k, o) d = DequantizeLinear(q, k, o) "
+          "u = Constant<value_float = 8.0>() e = DequantizeLinear(r, u) a = Add(d, e) "
+          "t = {}(a) h = Constant<value_float = 64.0>() p = Constant<value = int8 {{-9}}>() "
+          "y = QuantizeLinear(t, h, p) }}",
+          other == DType::Int8 ? "int8" : "uint8", follows));
+      Draw d(9);
+      const NamedTensors inputs{{"x", d.bytes(DType::UInt8, {2, 4, 9, 37})},
+                                {"w", d.bytes(DType::Int8, {3, 4, 3, 3})},
+                                {"z", d.bytes(DType::UInt8, {})},
+                                {"r", d.bytes(other, {2, 3, 9, 37})}};
+      CompileOptions unfused;
+      unfused.fuse = false;
+      Session session(compile(model), {.device = "cpu", .threads = 2});
+      Session exact(compile(model, unfused), {.device = "reference"});
+      const Tensor y = session.run(inputs).at("y"), wanted = exact.run(inputs).at("y");
+      ASSERT_EQ(y.dims(), wanted.dims());
+      EXPECT_EQ(std::memcmp(y.data(), wanted.data(), static_cast<size_t>(y.size())), 0) << follows;
+    }
+  }
+}
+
 // Many channels and filters on small images, whose positions are the rows of the product.
 TEST(QuantisedConvolution, OfDeepFiltersIsExact) {
   for (uint32_t seed = 1; seed <= 40; ++seed) {

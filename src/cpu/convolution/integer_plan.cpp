@@ -52,6 +52,8 @@ class Epilogue {
         shape_(convolution.shape),
         head_(quantized_head(form.graph, epilogue_of(form))) {
     if (head_ && head_->expr == epilogue_of(form).body) return;
+    if (head_) rest_ = quantized_rest(form.graph, epilogue_of(form), head_->expr);
+    if (rest_) return;
     program_ = std::make_unique<ConvolutionEpilogue>(
         form, convolution.dtype, std::clamp<int64_t>(shape_.filters, 1, kFilters),
         std::clamp<int64_t>(positions(), 1, kPositions), head_ ? head_->expr : nullptr);
@@ -62,9 +64,15 @@ class Epilogue {
   std::unique_ptr<SumsTarget> sums(RunContext& context) const {
     if (head_ && program_) return std::make_unique<HeadedSums>(*program_, context, head_->rows);
     if (program_) return std::make_unique<EpilogueSums>(*program_, context);
+    std::optional<IntegerResidual> residual;
+    if (rest_) {
+      residual = rest_->second;
+      const Tensor& beside = context.values[static_cast<size_t>(rest_->value)];
+      residual->bytes = static_cast<const uint8_t*>(beside.data());
+    }
     return std::make_unique<QuantizedSums>(
         context.values[static_cast<size_t>(value_)].mutable_data(), shape_.filters, positions(),
-        head_->rows, context.pool.size());
+        head_->rows, context.pool.size(), residual);
   }
 
  private:
@@ -73,6 +81,7 @@ class Epilogue {
   ir::ValueId value_;
   ConvShape shape_;
   std::optional<QuantizedHead> head_;
+  std::optional<QuantizedRest> rest_;
   std::unique_ptr<const ConvolutionEpilogue> program_;
 };
 
@@ -113,7 +122,10 @@ select::FamilyAnswer offer_integers(StepForm& form) {
   // Rounding to bytes takes as long as two conversions.
   const auto head = quantized_head(form.graph, epilogue_of(form));
   const bool whole = head && head->expr == epilogue_of(form).body;
-  const double after = whole ? 2 / machine.convert_rate : c.epilogue_time;
+  const bool twice = head && !whole && quantized_rest(form.graph, epilogue_of(form), head->expr);
+  const double after = whole   ? 2 / machine.convert_rate
+                       : twice ? 4 / machine.convert_rate
+                               : c.epilogue_time;
   const double each = sums + positions * filters * (after + 1 / machine.convert_rate);
   const auto images = static_cast<double>(c.shape.batch * c.shape.groups);
   return {{{{kIntegers, {}},

@@ -21,8 +21,11 @@ ir::Expr beside_constant(ir::Expr e, double& number) {
 }
 
 // Bounds and the zero point around a rounded number, which is returned; null for other expressions.
-ir::Expr rounded_within(ir::Expr e, IntegerQuantizeArgs& each) {
+template <typename Numbers>
+ir::Expr rounded_within(ir::Expr e, Numbers& each) {
   double number = 0;
+  each.low = -HUGE_VAL;
+  each.high = HUGE_VAL;
   while (e != nullptr && (e->op == ir::ExprOp::Min || e->op == ir::ExprOp::Max)) {
     const bool least = e->op == ir::ExprOp::Max;
     e = beside_constant(e, number);
@@ -39,7 +42,8 @@ ir::Expr rounded_within(ir::Expr e, IntegerQuantizeArgs& each) {
 }
 
 // Whole numbers that the kernels take.
-bool are_bytes(const IntegerQuantizeArgs& each, DType dtype) {
+template <typename Numbers>
+bool are_bytes(const Numbers& each, DType dtype) {
   const double low = dtype == DType::Int8 ? -128 : 0;
   const auto whole = [](double x) { return x == std::nearbyint(x); };
   return whole(each.zero) && whole(each.low) && whole(each.high) && each.low >= low &&
@@ -51,8 +55,6 @@ std::optional<QuantizedRows> rows_of(const ir::Graph& graph, ir::Expr body, ir::
   const bool byte = body->dtype == DType::Int8 || body->dtype == DType::UInt8;
   if (!byte || body->op != ir::ExprOp::Cast || body->args[0]->dtype != DType::Float32) return {};
   QuantizedRows rows;
-  rows.each.low = -HUGE_VAL;
-  rows.each.high = HUGE_VAL;
   const ir::Expr number = rounded_within(body->args[0], rows.each);
   if (number == nullptr || !are_bytes(rows.each, body->dtype)) return {};
   if (channel->op == ir::ExprOp::Axis && !channel->extent()->is_constant()) return {};
@@ -73,6 +75,65 @@ std::optional<QuantizedRows> rows_of(const ir::Graph& graph, ir::Expr body, ir::
   return rows;
 }
 
+// first · head + second · other + offset, where the other value's codes are read at `axes`.
+class SumOfCodes {
+ public:
+  SumOfCodes(ir::Expr head, const std::vector<ir::Expr>& axes) : head_(head), axes_(axes) {}
+
+  double first = 0, second = 0, offset = 0;
+  ir::ValueId value = ir::kAbsent;
+
+  // Adds e · factor; false where that has another form.
+  bool add(ir::Expr e, double factor) {
+    if (e->dtype != DType::Float32) return false;
+    if (e->is_constant()) {
+      offset += e->number * factor;
+      return true;
+    }
+    switch (e->op) {
+      case ir::ExprOp::Add:
+        return add(e->args[0], factor) && add(e->args[1], factor);
+      case ir::ExprOp::Sub:
+        return add(e->args[0], factor) && add(e->args[1], -factor);
+      case ir::ExprOp::Mul: {
+        double number = 0;
+        const ir::Expr other = beside_constant(e, number);
+        return other != nullptr && add(other, factor * number);
+      }
+      case ir::ExprOp::Div:
+        return e->args[1]->is_constant() && add(e->args[0], factor / e->args[1]->number);
+      case ir::ExprOp::Cast:
+        return add_code(e->args[0], factor);
+      default:
+        return false;
+    }
+  }
+
+ private:
+  // A code, or its difference from a zero point.
+  bool add_code(ir::Expr e, double factor) {
+    if (e->op == ir::ExprOp::Sub && e->dtype == DType::Int32 && e->args[1]->is_constant()) {
+      offset -= static_cast<double>(e->args[1]->integer) * factor;
+      e = e->args[0];
+    }
+    while (e->op == ir::ExprOp::Cast && e->dtype == DType::Int32) e = e->args[0];
+    if (e == head_) {
+      first += factor;
+      return true;
+    }
+    const bool byte = e->dtype == DType::Int8 || e->dtype == DType::UInt8;
+    if (!byte || e->op != ir::ExprOp::Read || e->integer < 0 || e->args != axes_) return false;
+    const auto read = static_cast<ir::ValueId>(e->integer);
+    if (value != ir::kAbsent && value != read) return false;
+    value = read;
+    second += factor;
+    return true;
+  }
+
+  ir::Expr head_;
+  const std::vector<ir::Expr>& axes_;
+};
+
 // Whether all sums of the body lie within `head`. `seen` holds the expressions visited so far.
 bool has_all_sums(ir::Expr body, ir::Expr head, std::unordered_set<ir::Expr>& seen) {
   if (body == head || !seen.insert(body).second) return true;
@@ -82,6 +143,28 @@ bool has_all_sums(ir::Expr body, ir::Expr head, std::unordered_set<ir::Expr>& se
 }
 
 }  // namespace
+
+std::optional<QuantizedRest> quantized_rest(const ir::Graph& graph,
+                                            const fuse::OpaqueStep::Epilogue& epilogue,
+                                            ir::Expr head) {
+  const ir::Expr body = epilogue.body;
+  const bool byte = body->dtype == DType::Int8 || body->dtype == DType::UInt8;
+  if (!byte || body->op != ir::ExprOp::Cast || body->args[0]->dtype != DType::Float32) return {};
+  QuantizedRest rest;
+  const ir::Expr number = rounded_within(body->args[0], rest.second);
+  if (number == nullptr || !are_bytes(rest.second, body->dtype)) return {};
+  SumOfCodes sum(head, epilogue.axes);
+  if (!sum.add(number, 1) || sum.value == ir::kAbsent) return {};
+  const auto shape = [&](ir::ValueId id) { return graph.values[static_cast<size_t>(id)].shape; };
+  const bool finite = std::isfinite(sum.first + sum.second + sum.offset);
+  if (!finite || shape(sum.value) != shape(epilogue.value)) return {};
+  rest.value = sum.value;
+  rest.second.first = sum.first;
+  rest.second.second = sum.second;
+  rest.second.offset = sum.offset;
+  rest.second.is_signed = graph.values[static_cast<size_t>(sum.value)].dtype == DType::Int8;
+  return rest;
+}
 
 std::optional<QuantizedHead> quantized_head(const ir::Graph& graph,
                                             const fuse::OpaqueStep::Epilogue& epilogue) {

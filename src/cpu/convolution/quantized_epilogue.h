@@ -15,6 +15,16 @@ struct QuantizedHead {
   QuantizedRows rows;
 };
 
+// What follows a head, as the kernels take it: a quantisation of the sum of the head's and another
+// value's codes of 8 bits, each times a constant.
+struct QuantizedRest {
+  ir::ValueId value;       // of the output's sizes
+  IntegerResidual second;  // without bytes
+};
+std::optional<QuantizedRest> quantized_rest(const ir::Graph& graph,
+                                            const fuse::OpaqueStep::Epilogue& epilogue,
+                                            ir::Expr head);
+
 // nullopt for other epilogues.
 std::optional<QuantizedHead> quantized_head(const ir::Graph& graph,
                                             const fuse::OpaqueStep::Epilogue& epilogue);

@@ -78,6 +78,16 @@ struct IntegerInterleaveArgs {
   int32_t* sums = nullptr;  // where present, += the unsigned elements of every j
 };
 
+// A second quantisation, of the codes q of a first one and of bytes r beside them: saturate(round(q
+// · first + r · second + offset) + zero) between `low` and `high`, ties to even. All are finite.
+struct IntegerResidual {
+  const uint8_t* bytes = nullptr;
+  int64_t stride = 0;      // between rows
+  bool is_signed = false;  // the bytes are of int8
+  double first = 1, second = 1, offset = 0;
+  double zero = 0, low = 0, high = 255;
+};
+
 // out[i, j] = saturate(round((c[i, j] + bias) · scale + offset) + zero) as 8-bit integers between
 // `low` and `high`, or as int32, by float64, ties to even. NaN rounds to 0. The numbers of row i
 // are biases[i · bias_step], and so on. Of int32, `out` may be `c`.
@@ -89,6 +99,7 @@ struct IntegerQuantizeArgs {
   const double *scales = nullptr, *offsets = nullptr;
   int64_t bias_step = 1, scale_step = 1, offset_step = 1;
   double zero = 0, low = 0, high = 255;
+  const IntegerResidual* residual = nullptr;  // what follows, of bytes only
   void* out = nullptr;
   int64_t out_stride = 0;
 };

@@ -9,18 +9,12 @@
 // so that round(t) = round(x) unless t lies within that of the middle between two whole numbers.
 // There, the vector is computed anew in float64. Beyond kReach both are out of all bounds.
 #include "cpu/simd/byte_groups.h"
-#include "cpu/simd/integers/integer_gemm.h"
+#include "cpu/simd/integers/residual.h"
 
 namespace redfuser::cpu::RF_ISA {
 namespace {
 
-constexpr double kWhole = 6755399441055744.0;  // 1.5 · 2^52
 constexpr double kReach = 512, kMostOffset = 8192;
-
-// The sum with 1.5 · 2^52 is rounded to a whole number, which its lowest bits hold.
-RF_INLINE uint32_t rounded(double x) {
-  return static_cast<uint32_t>(__builtin_bit_cast(uint64_t, x + kWhole));
-}
 
 struct Row {
   int64_t count;
@@ -127,13 +121,19 @@ class Singles {
     for (int v = 0; v < 4; ++v) sums[v] = r[v];
   }
 
-  RF_INLINE void finish(Ints* x, int32_t* out) const {
+  RF_INLINE void bound(Ints* x) const {
 #pragma GCC unroll 4
     for (int v = 0; v < 4; ++v) {
       const Ints moved = x[v] + zero_;
       const Ints above = moved < low_ ? low_ - Ints{} : moved;
-      store_vector(out + v * kLanes, above > high_ ? high_ - Ints{} : above);
+      x[v] = above > high_ ? high_ - Ints{} : above;
     }
+  }
+
+  RF_INLINE void finish(Ints* x, int32_t* out) const {
+    bound(x);
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; ++v) store_vector(out + v * kLanes, x[v]);
   }
   RF_INLINE void finish(Ints* x, uint8_t* out) const {
     const auto first = bounded_words(pack_words(x[0], x[1]), zero_, low_, high_);
@@ -176,6 +176,28 @@ RF_INLINE void quantize_singles(const Row& q, Out* out) {
   singles.finish(x, part);
   store_group_part(out + j, count - j, part);
 }
+
+RF_INLINE void quantize_singles(const Row& q, const ResidualGroups& rest, const uint8_t* bytes,
+                                uint8_t* out) {
+  const Singles singles(q);
+  Ints x[4];
+  int64_t j = 0;
+  for (; j + kGroup <= q.count; j += kGroup) {
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; ++v) x[v] = load_vector(q.c + j + v * kLanes);
+    singles.round(x);
+    singles.bound(x);
+    rest.run(x, bytes + j, out + j);
+  }
+  if (j == q.count) return;
+  uint8_t part[kGroup], beside[kGroup] = {};
+  __builtin_memcpy(beside, bytes + j, static_cast<size_t>(q.count - j));
+  load_group_part(q.c + j, q.count - j, x);
+  singles.round(x);
+  singles.bound(x);
+  rest.run(x, beside, part);
+  store_group_part(out + j, q.count - j, part);
+}
 #endif
 
 template <class Out>
@@ -187,24 +209,56 @@ RF_INLINE void quantize_row(const Row& q, Out* out) {
   quantize_doubles(q, out);
 }
 
+Row row_of(const IntegerQuantizeArgs& q, int64_t i) {
+  return {q.count,
+          q.c + i * q.c_stride,
+          static_cast<uint32_t>(q.biases[i * q.bias_step]),
+          q.scales[i * q.scale_step],
+          q.offsets[i * q.offset_step],
+          q.zero,
+          q.low,
+          q.high};
+}
+
 template <class Out>
 void quantize_as(const IntegerQuantizeArgs& q) {
   for (int64_t i = 0; i < q.rows; ++i) {
-    const Row row{q.count,
-                  q.c + i * q.c_stride,
-                  static_cast<uint32_t>(q.biases[i * q.bias_step]),
-                  q.scales[i * q.scale_step],
-                  q.offsets[i * q.offset_step],
-                  q.zero,
-                  q.low,
-                  q.high};
-    quantize_row(row, static_cast<Out*>(q.out) + i * q.out_stride);
+    quantize_row(row_of(q, i), static_cast<Out*>(q.out) + i * q.out_stride);
+  }
+}
+
+void quantize_twice(const IntegerQuantizeArgs& q) {
+  constexpr int64_t kPart = 256;
+  const IntegerResidual& rest = *q.residual;
+#if defined(__x86_64__)
+  const bool singles = ResidualGroups::takes(rest);
+  const ResidualGroups groups(rest);
+#endif
+  for (int64_t i = 0; i < q.rows; ++i) {
+    Row row = row_of(q, i);
+    const uint8_t* bytes = rest.bytes + i * rest.stride;
+    auto* out = static_cast<uint8_t*>(q.out) + i * q.out_stride;
+#if defined(__x86_64__)
+    if (singles && Singles::takes(row)) {
+      quantize_singles(row, groups, bytes, out);
+      continue;
+    }
+#endif
+    for (int64_t j = 0; j < q.count; j += kPart) {
+      int32_t codes[kPart];
+      row.count = q.count - j < kPart ? q.count - j : kPart;
+      quantize_row(row, codes);
+      add_residual(rest, row.count, codes, bytes + j, out + j);
+      row.c += kPart;
+    }
   }
 }
 
 }  // namespace
 
-void quantize_integers(const IntegerQuantizeArgs& args) { quantize_as<uint8_t>(args); }
+void quantize_integers(const IntegerQuantizeArgs& args) {
+  args.residual != nullptr ? quantize_twice(args) : quantize_as<uint8_t>(args);
+}
 void quantize_words(const IntegerQuantizeArgs& args) { quantize_as<int32_t>(args); }
 
 }  // namespace redfuser::cpu::RF_ISA

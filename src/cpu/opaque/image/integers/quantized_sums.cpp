@@ -28,8 +28,16 @@ SumsTarget::Place QuantizedSums::wide_place(int worker, const Block& block, int6
 
 void QuantizedSums::done(int, const Block& block, const Place& place) {
   IntegerQuantizeArgs q = rows_.of(block, place);
-  q.out = y_ + (block.batch * filters_ + block.filter) * positions_ + block.position;
+  const int64_t at = (block.batch * filters_ + block.filter) * positions_ + block.position;
+  q.out = y_ + at;
   q.out_stride = positions_;
+  IntegerResidual residual;
+  if (residual_) {
+    residual = *residual_;
+    residual.bytes += at;
+    residual.stride = positions_;
+    q.residual = &residual;
+  }
   integer_kernels().quantize(q);
 }
 

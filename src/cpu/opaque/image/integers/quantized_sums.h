@@ -1,6 +1,7 @@
 // Where sums of 8-bit integers become 8-bit integers again.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "cpu/opaque/image/sums.h"
@@ -21,12 +22,15 @@ struct QuantizedRows {
 
 class QuantizedSums final : public SumsTarget {
  public:
-  // `y` [batch, filters, positions]; `rows` must outlive this.
-  QuantizedSums(void* y, int64_t filters, int64_t positions, const QuantizedRows& rows, int workers)
+  // `y` [batch, filters, positions], as the residual's bytes, if there is one; `rows` must outlive
+  // this.
+  QuantizedSums(void* y, int64_t filters, int64_t positions, const QuantizedRows& rows, int workers,
+                std::optional<IntegerResidual> residual = {})
       : y_(static_cast<uint8_t*>(y)),
         filters_(filters),
         positions_(positions),
         rows_(rows),
+        residual_(residual),
         workers_(static_cast<size_t>(workers)) {}
 
   Place place(int worker, const Block& block) override {
@@ -44,6 +48,7 @@ class QuantizedSums final : public SumsTarget {
   uint8_t* y_;
   int64_t filters_, positions_;
   const QuantizedRows& rows_;
+  const std::optional<IntegerResidual> residual_;
   std::vector<Sums> workers_;
 };
 
