@@ -23,7 +23,7 @@ class TypedEnds {
       } else if (const auto* store = dynamic_cast<const Store*>(block[i].get())) {
         end(block, i, *store);
       } else if (const auto* convert = dynamic_cast<const Convert*>(block[i].get())) {
-        end_bound(block, i, *convert);
+        if (!begin_view(block, i, *convert)) end_bound(block, i, *convert);
       }
       if (block[i]->body() != nullptr) run(const_cast<Block&>(*block[i]->body()));
     }
@@ -146,6 +146,20 @@ class TypedEnds {
         std::make_unique<PointwiseChain>(written, from, std::vector<PointwiseChain::Link>{});
     if (at != i) block.erase(block.begin() + static_cast<std::ptrdiff_t>(i));
     block.insert(block.begin(), std::make_unique<BindOutput>(written, access));
+  }
+
+  // x = float(view), where the view is of int32 and read by nothing else, becomes a chain.
+  bool begin_view(Block& block, size_t i, const Convert& convert) {
+    const RegisterId view = convert.reads[0];
+    if (info(view).dense || info(view).storage != DType::Undefined || uses(view).reads != 1 ||
+        uses(view).writes != 0 || !converts(convert, Elem::F32, Elem::I32)) {
+      return false;
+    }
+    info(view).elem = Elem::F32;
+    info(view).storage = DType::Int32;
+    block[i] = std::make_unique<PointwiseChain>(convert.writes[0], view,
+                                                std::vector<PointwiseChain::Link>{});
+    return true;
   }
 
   // A conversion into an output's memory.

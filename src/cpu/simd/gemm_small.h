@@ -16,10 +16,10 @@ RF_INLINE void add_rows(int64_t depth, const T* a, int64_t a_stride, const T* b,
   Vector<T> sum[MR][NV];
 #pragma GCC unroll 4
   for (int i = 0; i < MR; ++i)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int v = 0; v < NV; ++v) sum[i][v] = load_vector(c + i * c_stride + v * W);
   for (int64_t p = 0; p < depth; ++p) {
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int v = 0; v < NV; ++v) {
       const Vector<T> row = load_vector(b + p * b_stride + v * W);
 #pragma GCC unroll 4
@@ -28,17 +28,18 @@ RF_INLINE void add_rows(int64_t depth, const T* a, int64_t a_stride, const T* b,
   }
 #pragma GCC unroll 4
   for (int i = 0; i < MR; ++i)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int v = 0; v < NV; ++v) store_vector(c + i * c_stride + v * W, sum[i][v]);
 }
 
 // B with unit stride along its columns: some rows at a time, each from end to end, so that memory
-// is read in order.
+// is read in order. Rows that lie a multiple of 4096 bytes apart share the sets of the first-level
+// cache. There are fewer of them than it has ways, for two loads of a line that vectors divide.
 template <class T, int MR>
 void multiply_columns(int64_t n, int64_t k, const T* a, int64_t a_stride, const T* b,
                       int64_t b_stride, T* c, int64_t c_stride, bool accumulate) {
-  constexpr int W = VectorOf<T>::kWidth, kVectors = MR == 1 ? 4 : 2;
-  constexpr int64_t kDepth = 16;  // rows of B
+  constexpr int W = VectorOf<T>::kWidth, kVectors = MR == 1 ? 8 : 2;
+  constexpr int64_t kDepth = 4;  // rows of B
   for (int i = 0; !accumulate && i < MR; ++i)
     for (int64_t j = 0; j < n; ++j) c[i * c_stride + j] = T{};
   for (int64_t p = 0; p < k; p += kDepth) {

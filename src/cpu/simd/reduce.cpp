@@ -1,3 +1,7 @@
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include "cpu/simd/gemm_pack.h"
 #include "cpu/simd/isa.h"
 
@@ -54,6 +58,93 @@ T reduce_row(const T* x, int64_t cols) {
   return total;
 }
 
+// The instructions of maxima and minima lose a NaN, so that rows with one are reduced anew.
+#if defined(__x86_64__)
+#if RF_VECTOR_BYTES == 64
+RF_INLINE Vector<float> extreme(Max, Vector<float> x, Vector<float> a) {
+  return _mm512_maskz_max_ps(0xffff, x, a);
+}
+RF_INLINE Vector<float> extreme(Min, Vector<float> x, Vector<float> a) {
+  return _mm512_maskz_min_ps(0xffff, x, a);
+}
+struct NaNs {
+  __mmask16 any = 0;
+  RF_INLINE void add(Vector<float> x, Vector<float> y) {
+    any |= _mm512_cmp_ps_mask(x, y, _CMP_UNORD_Q);
+  }
+  RF_INLINE bool found() const { return any != 0; }
+};
+#elif RF_VECTOR_BYTES == 32
+RF_INLINE Vector<float> extreme(Max, Vector<float> x, Vector<float> a) {
+  return _mm256_max_ps(x, a);
+}
+RF_INLINE Vector<float> extreme(Min, Vector<float> x, Vector<float> a) {
+  return _mm256_min_ps(x, a);
+}
+struct NaNs {
+  __m256 any = _mm256_setzero_ps();
+  RF_INLINE void add(Vector<float> x, Vector<float> y) {
+    any = _mm256_or_ps(any, _mm256_cmp_ps(x, y, _CMP_UNORD_Q));
+  }
+  RF_INLINE bool found() const { return _mm256_movemask_ps(any) != 0; }
+};
+#else
+RF_INLINE Vector<float> extreme(Max, Vector<float> x, Vector<float> a) { return _mm_max_ps(x, a); }
+RF_INLINE Vector<float> extreme(Min, Vector<float> x, Vector<float> a) { return _mm_min_ps(x, a); }
+struct NaNs {
+  __m128 any = _mm_setzero_ps();
+  RF_INLINE void add(Vector<float> x, Vector<float> y) {
+    any = _mm_or_ps(any, _mm_cmpunord_ps(x, y));
+  }
+  RF_INLINE bool found() const { return _mm_movemask_ps(any) != 0; }
+};
+#endif
+
+template <class Combine>
+float extreme_of_row(const float* x, int64_t cols) {
+  constexpr int W = VectorOf<float>::kWidth;
+  Vector<float> v[4];
+  NaNs nans;
+  for (int i = 0; i < 4; ++i) v[i] = load_vector(x + i * W);
+  nans.add(v[0], v[1]);
+  nans.add(v[2], v[3]);
+  int64_t c = 4 * W;
+  for (; c + 4 * W <= cols; c += 4 * W) {
+    Vector<float> y[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      y[i] = load_vector(x + c + i * W);
+      v[i] = extreme(Combine{}, y[i], v[i]);
+    }
+    nans.add(y[0], y[1]);
+    nans.add(y[2], y[3]);
+  }
+  // The rest, with elements before it that are there already.
+  for (int i = 0; i < 4; ++i) {
+    const Vector<float> last = load_vector(x + cols - (4 - i) * W);
+    nans.add(last, last);
+    v[i] = extreme(Combine{}, last, v[i]);
+  }
+  if (nans.found()) return reduce_row<float, Combine>(x, cols);
+  v[0] = extreme(Combine{}, extreme(Combine{}, v[3], v[2]), extreme(Combine{}, v[1], v[0]));
+  float lanes[W];
+  store_vector(lanes, v[0]);
+  for (int width = W / 2; width > 0; width /= 2)
+    for (int i = 0; i < width; ++i) lanes[i] = Combine::of(lanes[i], lanes[i + width]);
+  return lanes[0];
+}
+#endif
+
+template <class T, class Combine>
+RF_INLINE T long_row(const T* x, int64_t cols) {
+#if defined(__x86_64__)
+  if constexpr (sizeof(T) == 4 && (__is_same(Combine, Max) || __is_same(Combine, Min))) {
+    return extreme_of_row<Combine>(x, cols);
+  }
+#endif
+  return reduce_row<T, Combine>(x, cols);
+}
+
 // As many rows as a vector has lanes: their vectors of partial results are transposed, so that the
 // lanes are combined for all rows at once, and elements after whole vectors row beside row.
 template <class T, class Combine>
@@ -104,7 +195,7 @@ void reduce_kernel(int64_t rows, int64_t cols, void* accumulator, Operand a) {
       // Parts of a long row have sums of their own, whose rounding errors stay small.
       for (int64_t c = 0, count = 0; c < cols; c += count) {
         count = cols - c < 2 * kPart ? cols - c : kPart;
-        total = Combine::of(total, reduce_row<T, Combine>(x + c, count));
+        total = Combine::of(total, long_row<T, Combine>(x + c, count));
       }
     } else {
       for (int64_t c = 0; c < cols; ++c) total = Combine::of(total, x[c]);

@@ -167,19 +167,39 @@ RF_INLINE double log_of(double x) {
   return (x < 0.0 || x != x) ? __builtin_nan("") : y;
 }
 
-// x + x³·P(x²) below 0.625, 1 - 2 / (e^2|x| + 1) above.
-RF_INLINE float tanh_of(float x) {
-  const float a = __builtin_fabsf(x);
-  const float z = x * x;
-  float p = -0.00570499037f;
-  p = p * z + 0.0206390906f;
+// e^2a of a in [0, 10], as exp_by_parts has it: 2^n is no denormal number and one factor.
+template <class V>
+RF_INLINE V exp_of_double(V a) {
+  const V shifted = a * 2.88539008f + 12583039.0f;  // 1.5·2^23 + 127
+  const V f = shifted - 12583039.0f;
+  V r = a * 2.0f - f * 0.693359375f;
+  r = r - f * -2.12194440e-4f;
+  V p = 0.00138143184f * r + 0.00836885128f;
+  p = p * r + 0.0416684011f;
+  p = p * r + 0.166665195f;
+  p = p * r + 0.499999934f;
+  p = p * (r * r) + r + 1.0f;
+  return p * float_of(bits_of(shifted) << 23);
+}
+
+// x + x³·P(x²) below 0.625, 1 - 2 / (e^2|x| + 1) above, which is 1 from 9.02 on.
+template <class V>
+RF_INLINE V tanh_by_parts(V x) {
+  const V sign = float_of(bits_of(x) & bits_of(-V{}));
+  const V magnitude = float_of(bits_of(x) ^ bits_of(sign));
+  const V a = magnitude > 9.5f ? 9.5f - V{} : magnitude;
+  const V z = x * x;
+  V p = -0.00570499037f * z + 0.0206390906f;
   p = p * z - 0.0537397163f;
   p = p * z + 0.133314422f;
   p = p * z - 0.333332819f;
-  const float small = x + x * (z * p);
-  const float large = 1.0f - 2.0f / (exp_of(2.0f * a) + 1.0f);
-  return __builtin_copysignf(a < 0.625f ? small : large, x);  // small is +0 of -0
+  const V small = magnitude + magnitude * (z * p);
+  const V large = 1.0f - 2.0f / (exp_of_double(a) + 1.0f);
+  const V y = a < 0.625f ? small : large;
+  return float_of(bits_of(y) | bits_of(sign));
 }
+RF_INLINE Vector<float> tanh_of(Vector<float> x) { return tanh_by_parts(x); }
+RF_INLINE float tanh_of(float x) { return tanh_by_parts(x); }
 
 RF_INLINE double tanh_of(double x) { return __builtin_tanh(x); }
 

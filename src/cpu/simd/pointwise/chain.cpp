@@ -123,27 +123,37 @@ RF_INLINE void run_chain(const Row<T>& row, int64_t c, int64_t count, char* to) 
   store_typed<T, NV>(to, v, row.out_type, count);
 }
 
-// Runs of NV vectors and fewer, from column c on: the first column that is left.
-template <class T, int NV = kVectors>
+// Runs of NV vectors and fewer, down to kLeast, from column c on: the first column that is left.
+template <class T, int NV, int kLeast>
 RF_INLINE int64_t run_vectors(const Row<T>& row, int64_t c, int64_t cols, char* out) {
   constexpr int W = VectorOf<T>::kWidth;
   for (; c + NV * W <= cols; c += NV * W) {
     run_chain<T, NV>(row, c, 0, out + c * row.out_bytes);
   }
-  if constexpr (NV > 1) c = run_vectors<T, NV / 2>(row, c, cols, out);
+  if constexpr (NV > kLeast) c = run_vectors<T, NV / 2, kLeast>(row, c, cols, out);
   return c;
 }
 
-// The last columns are a whole vector too, which overlaps the one before. It is computed first: the
-// output may be the memory of an operand.
+// The last columns are NV whole vectors too, which overlap those before. They are computed first:
+// the output may be the memory of an operand.
+template <class T, int NV>
+__attribute__((noinline)) void chain_columns(const Row<T>& row, int64_t cols, char* out) {
+  constexpr int64_t W = NV * VectorOf<T>::kWidth;
+  char last[NV * sizeof(Vector<T>)] = {};
+  if (cols % W != 0) run_chain<T, NV>(row, cols - W, 0, last);
+  if (run_vectors<T, kVectors, NV>(row, 0, cols, out) == cols) return;
+  __builtin_memcpy(out + (cols - W) * row.out_bytes, last, static_cast<size_t>(W * row.out_bytes));
+}
+
+// A chain that ends in bytes takes as many vectors at once as one of bytes has elements.
 template <class T>
 RF_INLINE void chain_row(const Row<T>& row, int64_t cols, char* out) {
   constexpr int W = VectorOf<T>::kWidth;
   if (cols < W) return run_chain<T, 0>(row, 0, cols, out);
-  char last[sizeof(Vector<T>)] = {};
-  if (cols % W != 0) run_chain<T, 1>(row, cols - W, 0, last);
-  if (run_vectors<T>(row, 0, cols, out) == cols) return;
-  __builtin_memcpy(out + (cols - W) * row.out_bytes, last, static_cast<size_t>(W * row.out_bytes));
+  if (row.end.any && cols >= kBytesVectors * W) {
+    return chain_columns<T, kBytesVectors>(row, cols, out);
+  }
+  chain_columns<T, 1>(row, cols, out);
 }
 
 bool follows(const Operand& a, bool vector, int64_t cols) {

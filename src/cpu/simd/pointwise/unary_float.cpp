@@ -19,7 +19,6 @@ RF_FUNCTION(Acos, float, float, acos_of(x))
 RF_FUNCTION(Atan, float, float, atan_of(x))
 RF_FUNCTION(Sinh, float, float, sinh_of(x))
 RF_FUNCTION(Cosh, float, float, cosh_of(x))
-RF_FUNCTION(Tanh, float, float, tanh_of(x))
 RF_FUNCTION(Asinh, float, float, asinh_of(x))
 RF_FUNCTION(Acosh, float, float, acosh_of(x))
 RF_FUNCTION(Atanh, float, float, atanh_of(x))
@@ -32,6 +31,11 @@ RF_FUNCTION(IsNegInf, uint8_t, float, x == -__builtin_inff())
 struct Exp {
   static RF_INLINE Vector<float> of(Vector<float> x) { return exp_of(x); }
   static constexpr UnaryFn kernel = whole_vectors_kernel<float, Exp>;
+};
+
+struct Tanh {
+  static RF_INLINE Vector<float> of(Vector<float> x) { return tanh_of(x); }
+  static constexpr UnaryFn kernel = whole_vectors_kernel<float, Tanh>;
 };
 
 struct RoundHalf {
