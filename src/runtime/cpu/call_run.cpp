@@ -212,6 +212,10 @@ void CallRun::set_outputs(cpu::RunContext& context, std::vector<Tensor> results)
   }
 }
 
+void CallRun::restart() {
+  for (BodyRun& body : bodies_) body.restart();
+}
+
 std::vector<KernelTime> CallRun::times() const {
   std::vector<KernelTime> times;
   for (const BodyRun& body : bodies_) body.collect(times);

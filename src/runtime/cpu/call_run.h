@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "passes/node_evaluator.h"
+#include "runtime/cpu/growing_body.h"
 #include "runtime/cpu/plan_run.h"
 
 namespace redfuser::runtime {
@@ -22,6 +23,8 @@ class BodyRun {
   std::vector<Tensor> run(std::span<const Tensor* const> inputs, int64_t memory_limit,
                           StepObserver* observer);
 
+  // Before the runs of the caller's next run.
+  void restart();
   // True if the last run had nothing to compute.
   bool is_idle() const { return idle_; }
   // Since the last reset: the time of each step, all runs added up, and the largest number of
@@ -36,6 +39,7 @@ class BodyRun {
   struct Loaded {
     std::shared_ptr<const BodyProgram> body;
     std::unique_ptr<PlanRun> plan;  // null: evaluated node by node
+    std::unique_ptr<GrowingBody> growing;  // null where no size is open
     std::vector<KernelTime> times;  // by step, with those inside of it
   };
   // Null where no program is kept for the inputs.
@@ -66,6 +70,8 @@ class CallRun {
   // Computes the step's outputs and binds their sizes. Throws NeedsValues for outputs of other
   // types than the graph around expects.
   void run(cpu::RunContext& context, int64_t memory_limit, StepObserver* observer);
+  // Before the caller's next run, in which it may run several times.
+  void restart();
   // Of the last run.
   std::vector<KernelTime> times() const;
   int64_t peak() const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/deferred_contents.h"
 #include "base/error.h"
 #include "base/memory_budget.h"
 #include "base/memory_pool.h"
@@ -10,6 +11,7 @@
 #include "cpu/opaque/opaque_shapes.h"
 #include "redfuser/memory_limit.h"
 #include "runtime/cpu/call_run.h"
+#include "runtime/cpu/growing_body.h"
 #include "runtime/program/bind_inputs.h"
 #include "runtime/program/step_bytes.h"
 #include "runtime/program/step_facts.h"
@@ -66,7 +68,7 @@ void PlanRun::clear() {
   packs_ = false;
   for (size_t i = 0; i < values_.size(); ++i) {
     const Tensor& constant = graph_.values[i].constant;
-    if (values_[i].defined() != constant.defined() || values_[i].data() != constant.data()) {
+    if (values_[i].defined() != constant.defined() || storage_of(values_[i]) != storage_of(constant)) {
       values_[i] = constant;
     }
   }
@@ -233,14 +235,21 @@ void PlanRun::run(int64_t memory_limit, StepObserver* observer) {
   peak_ = std::max(peak_, meter_.peak());
 }
 
+void PlanRun::restart() {
+  for (const auto& call : calls_) {
+    if (call != nullptr) call->restart();
+  }
+}
+
 std::vector<Tensor> PlanRun::run(std::span<const Tensor* const> inputs, int64_t memory_limit,
-                                 StepObserver* observer) {
+                                 StepObserver* observer, GrowingBody* growing) {
   struct Clear {
     PlanRun& plan;
     ~Clear() { plan.clear(); }
   } at_end{*this};
   for (size_t i = 0; i < inputs.size(); ++i) values_[index(graph_.inputs[i])] = *inputs[i];
   if (!program_->symbol_names.empty()) bind_sizes(*program_, values_, symbols_);
+  const bool grows = growing != nullptr && growing->enter(*this);
   run(memory_limit, observer);
   std::vector<Tensor> outputs;
   outputs.reserve(graph_.outputs.size());
@@ -248,6 +257,10 @@ std::vector<Tensor> PlanRun::run(std::span<const Tensor* const> inputs, int64_t 
     Tensor& value = values_[index(*at)];
     const bool stays = graph_.values[index(*at)].is_constant() ||
                        std::find(at + 1, graph_.outputs.end(), *at) != graph_.outputs.end();
+    if (grows) {
+      outputs.push_back(growing->leave(*this, *at));
+      continue;
+    }
     outputs.push_back(stays ? value : std::move(value));
   }
   return outputs;

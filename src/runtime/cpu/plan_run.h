@@ -18,6 +18,7 @@
 namespace redfuser::runtime {
 
 class CallRun;
+class GrowingBody;
 
 // What happens around the steps of a run.
 class StepObserver {
@@ -60,8 +61,11 @@ class PlanRun {
   // plan does not serve them.
   void run(int64_t memory_limit, StepObserver* observer);
   // The same for inputs in the graph's order, whose types the program takes: the outputs, in order.
+  // `growing` may be null.
   std::vector<Tensor> run(std::span<const Tensor* const> inputs, int64_t memory_limit,
-                          StepObserver* observer);
+                          StepObserver* observer, GrowingBody* growing);
+  // Before the first run of the caller's: bodies within forget which of their sizes grow.
+  void restart();
 
   // The largest number of bytes of values alive at once in the last run.
   int64_t peak() const { return peak_; }
