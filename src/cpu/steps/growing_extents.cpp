@@ -19,16 +19,17 @@ void GrowingExtents::set_axes(TileBuilder& builder, const std::vector<ir::Expr>&
 GrowingExtents::Count GrowingExtents::count(const std::vector<ir::Expr>& axes) const {
   Count result;
   if (axes.empty()) return result;
-  result.outermost = axis_.extent(axes.front());
-  const size_t others = result.outermost == nullptr ? 0 : 1;
-  result.inner = extent_of(std::span(axes).subspan(others));
+  result.outermost_ = axis_.extent(axes.front());
+  const auto others = std::span(axes).subspan(result.outermost_ == nullptr ? 0 : 1);
+  result.inner_ = extent_of(others);
+  for (const ir::Expr axis : others) result.exact_ &= axis_.extent(axis) == nullptr;
   return result;
 }
 
 int64_t GrowingExtents::Count::at(int64_t length) const {
-  if (outermost == nullptr) return inner;
+  if (outermost_ == nullptr) return inner_;
   const int64_t lengths[] = {length};
-  return inner * evaluate_size(outermost, lengths);
+  return inner_ * evaluate_size(outermost_, lengths);
 }
 
 }  // namespace redfuser::cpu

@@ -176,6 +176,10 @@ cpu::GrowingSizes growing_sizes(const std::vector<GrowingState>& states,
     sizes.offsets[i] = symbols[i] - symbols[length];
     sizes.most[i] += most - positions;
   }
+  // The fewer lengths, the more is known of indices: sizes are at least 1 but where one is not.
+  int64_t offset = 0;
+  for (const auto& own : sizes.offsets) offset = std::min(offset, own.value_or(0));
+  sizes.least = symbols[length] + offset >= 1 ? 1 - offset : 0;
   for (const GrowingState& state : states) {
     sizes.rooms[state.past] = state.room;
   }

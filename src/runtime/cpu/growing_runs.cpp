@@ -69,6 +69,7 @@ std::shared_ptr<const GrowingProgram> GrowingRuns::find(const std::vector<Growin
   }
   cpu::GrowingSizes sizes = growing_sizes(states, symbols, grows_, length, positions);
   Key key = sizes.most;
+  key.push_back(sizes.least);
   for (const auto& offset : sizes.offsets)
     key.insert(key.end(), {offset ? 1 : 0, offset.value_or(0)});
   for (const GrowingState& state : states) {
