@@ -75,12 +75,4 @@ std::shared_ptr<Room> room_of(const Tensor& tensor) {
   return is_value ? contents->room() : nullptr;
 }
 
-bool leads(const Dims& dims, const Dims& room) {
-  size_t outermost = 0;
-  while (outermost < dims.size() && dims[outermost] == 1) ++outermost;
-  return outermost >= dims.size() ||
-         std::equal(dims.begin() + static_cast<std::ptrdiff_t>(outermost) + 1, dims.end(),
-                    room.begin() + static_cast<std::ptrdiff_t>(outermost) + 1);
-}
-
 }  // namespace redfuser

@@ -22,7 +22,4 @@ Tensor value_of(std::shared_ptr<Room> room, Dims dims);
 // The room that the tensor is a value of; null for other tensors.
 std::shared_ptr<Room> room_of(const Tensor& tensor);
 
-// Whether the elements of a tensor of `dims` are the first ones in memory of `room`.
-bool leads(const Dims& dims, const Dims& room);
-
 }  // namespace redfuser

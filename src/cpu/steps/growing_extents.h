@@ -24,16 +24,17 @@ class GrowingExtents {
   class Count {
    public:
     int64_t at(int64_t length) const;
-    // Whether only positions of the run are visited.
-    bool is_exact() const { return exact_; }
 
    private:
     friend class GrowingExtents;
     ir::Expr outermost_ = nullptr;  // its extent, if it grows
     int64_t inner_ = 1;             // of the other axes, or all of them
-    bool exact_ = true;
   };
   Count count(const std::vector<ir::Expr>& axes) const;
+  // Whether a run visits only its own positions: all those of `all`, and those of `counted` that
+  // their counts tell.
+  bool is_exact(std::initializer_list<const std::vector<ir::Expr>*> all,
+                std::initializer_list<const std::vector<ir::Expr>*> counted) const;
   // Makes the length an outer axis of the program. `rows` and `columns` are placed axes, outermost
   // first.
   void set_axes(TileBuilder& builder, const std::vector<ir::Expr>& rows,

@@ -37,6 +37,8 @@ std::string ProductPlan::build(const StepForm& form) {
     const auto count = [&](const auto& axes) { return growing_->extents.count(axes); };
     growing_->batches = count(batch), growing_->m = count(m);
     growing_->n = count(n), growing_->k = count(k);
+    growing_->exact = growing_->extents.is_exact({}, {&batch, &m, &n});
+    if (!growing_->extents.is_exact({}, {&k})) return "the sums' inner positions grow";
   }
   const TileBuilder::DimsOf dims = [&](int64_t value) {
     return memory_of(form, static_cast<ir::ValueId>(value));
@@ -142,8 +144,8 @@ void ProductPlan::multiply(const RunContext& context, const Extents& extents, Ti
   if (integers_) blocks += integers_->scratch_bytes(region.rows, region.columns);
   const BlockEpilogue::Results results{blocks, stride, region.rows * stride * bytes};
   for (size_t i = 0; i < step_.b.size(); ++i) {
-    multiply_into(context, extents, machine, region, i, blocks + static_cast<int64_t>(i) * results.bytes,
-                  stride, true);
+    multiply_into(context, extents, machine, region, i,
+                  blocks + static_cast<int64_t>(i) * results.bytes, stride, true);
   }
   epilogue_.run(program, machine, region, results);
 }

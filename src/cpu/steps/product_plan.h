@@ -34,6 +34,7 @@ class ProductPlan final : public TilePlan {
   // With these blocks.
   StepTime time(int threads) const;
   void run(RunContext& context) const override;
+  bool is_exact() const override { return !growing_ || growing_->exact; }
 
   int64_t m() const { return m_; }
   int64_t n() const { return n_; }
@@ -64,7 +65,7 @@ class ProductPlan final : public TilePlan {
   double products_time(double rows, double columns) const;
 
   const fuse::ProductStep step_;
-  const Dims result_;  // the sizes of its memory
+  const Dims result_;                       // the sizes of its memory
   DType dtype_ = DType::Float32;            // of the products
   std::optional<IntegerProduct> integers_;  // in place of a_ and b_
   int64_t batches_ = 1, m_ = 1, n_ = 1, k_ = 1;
@@ -80,6 +81,7 @@ class ProductPlan final : public TilePlan {
   struct Growing {
     GrowingExtents extents;
     GrowingExtents::Count batches = {}, m = {}, n = {}, k = {};
+    bool exact = true;
   };
   std::optional<Growing> growing_;
 };

@@ -7,8 +7,8 @@
 
 namespace redfuser::fuse {
 
-// An output that is an input followed by new positions along `axis`, for every size. One elementwise
-// step computes it.
+// An output that is an input followed by new positions along `axis`, for every size. One
+// elementwise step computes it.
 struct Continuation {
   ir::ValueId past, present;
   size_t axis;

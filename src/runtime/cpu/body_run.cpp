@@ -84,8 +84,8 @@ std::vector<Tensor> BodyRun::planned(Loaded& loaded, std::span<const Tensor* con
   }
   std::optional<InnerObserver> inner;
   if (observer != nullptr) inner.emplace(*observer, loaded.plan->program(), loaded.times);
-  std::vector<Tensor> outputs = loaded.plan->run(given_, memory_limit, inner ? &*inner : nullptr,
-                                                 loaded.growing.get());
+  std::vector<Tensor> outputs =
+      loaded.plan->run(given_, memory_limit, inner ? &*inner : nullptr, loaded.growing.get());
   idle_ = loaded.plan->program().plan.steps.empty();
   peak_ = std::max(peak_, loaded.plan->peak());
   return outputs;
@@ -110,6 +110,14 @@ void BodyRun::restart() {
     if (loaded.plan != nullptr) loaded.plan->restart();
     if (loaded.growing != nullptr) loaded.growing->restart();
   }
+}
+
+int64_t BodyRun::growing_plans() const {
+  int64_t made = 0;
+  for (const Loaded& loaded : loaded_) {
+    if (loaded.growing != nullptr) made += loaded.growing->made();
+  }
+  return made;
 }
 
 void BodyRun::reset() {

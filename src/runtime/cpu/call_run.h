@@ -25,6 +25,9 @@ class BodyRun {
 
   // Before the runs of the caller's next run.
   void restart();
+  // The programs in use, and the plans of theirs that were made for sizes that grow.
+  int64_t programs() const { return static_cast<int64_t>(loaded_.size()); }
+  int64_t growing_plans() const;
   // True if the last run had nothing to compute.
   bool is_idle() const { return idle_; }
   // Since the last reset: the time of each step, all runs added up, and the largest number of
@@ -38,9 +41,9 @@ class BodyRun {
  private:
   struct Loaded {
     std::shared_ptr<const BodyProgram> body;
-    std::unique_ptr<PlanRun> plan;  // null: evaluated node by node
+    std::unique_ptr<PlanRun> plan;         // null: evaluated node by node
     std::unique_ptr<GrowingBody> growing;  // null where no size is open
-    std::vector<KernelTime> times;  // by step, with those inside of it
+    std::vector<KernelTime> times;         // by step, with those inside of it
   };
   // Null where no program is kept for the inputs.
   Loaded* loaded_for(std::span<const Tensor* const> inputs, bool exact);

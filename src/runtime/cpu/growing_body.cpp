@@ -74,7 +74,8 @@ std::vector<GrowingState> GrowingBody::states_of(PlanRun& plan) {
 // stays theirs.
 void GrowingBody::place_inputs(PlanRun& plan, const std::vector<GrowingState>& states) {
   const cpu::GrowingSizes& sizes = program_of_run_->sizes;
-  std::vector<Tensor> targets(graph_.values.size());
+  std::vector<Tensor> targets;
+  if (!sizes.appends.empty()) targets.resize(graph_.values.size());
   for (const GrowingState& state : states) {
     Tensor& value = plan.values()[index(state.past)];
     const Dims before = value.dims();
@@ -95,7 +96,7 @@ void GrowingBody::place_inputs(PlanRun& plan, const std::vector<GrowingState>& s
     if (!sizes.grows(graph_, id) || sizes.rooms.count(id) > 0) continue;
     place(plan, id, sizes.memory_of(graph_, id));
   }
-  plan.set_targets(std::move(targets));
+  if (!targets.empty()) plan.set_targets(std::move(targets));
   plan.set_growing(program_of_run_);
 }
 

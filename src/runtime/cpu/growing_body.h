@@ -1,4 +1,5 @@
-// Runs of a body whose sizes grow from one to the next, such as those of a list that a loop extends.
+// Runs of a body whose sizes grow from one to the next, such as those of a list that a loop
+// extends.
 #pragma once
 
 #include <map>

@@ -68,7 +68,8 @@ void PlanRun::clear() {
   packs_ = false;
   for (size_t i = 0; i < values_.size(); ++i) {
     const Tensor& constant = graph_.values[i].constant;
-    if (values_[i].defined() != constant.defined() || storage_of(values_[i]) != storage_of(constant)) {
+    if (values_[i].defined() != constant.defined() ||
+        storage_of(values_[i]) != storage_of(constant)) {
       values_[i] = constant;
     }
   }
@@ -134,7 +135,7 @@ std::vector<std::pair<ir::ValueId, Tensor>> PlanRun::pack(const fuse::Step& step
     Tensor& value = values_[index(id)];
     if (!growing_->sizes.grows(graph_, id)) continue;
     before.emplace_back(id, value);
-    value = resized(value, cpu::dims_of(graph_, id, symbols_));
+    value = part_below(value, cpu::dims_of(graph_, id, symbols_));
   }
   return before;
 }
@@ -146,6 +147,15 @@ void PlanRun::unpack(const fuse::Step& step, std::vector<std::pair<ir::ValueId, 
     if (growing_->sizes.grows(graph_, id)) {
       values_[index(id)] = resized(values_[index(id)], memory_of(id));
     }
+  }
+}
+
+void PlanRun::check_positions(size_t number, cpu::RunContext& context) const {
+  const std::vector<cpu::PositionGuard>& guards = program_->guards[number];
+  const GrowingProgram::Step* step = growing_ != nullptr ? &growing_->steps[number] : nullptr;
+  for (size_t i = 0; i < guards.size(); ++i) {
+    guards[i].run(context,
+                  step != nullptr && !step->guards.empty() ? step->guards[i].get() : nullptr);
   }
 }
 
@@ -185,7 +195,7 @@ void PlanRun::run_step(size_t number, StepObserver* observer) {
   if (same_bytes != nullptr) {
     alias(*same_bytes);
   } else {
-    for (const cpu::PositionGuard& guard : program_->guards[number]) guard.run(context);
+    check_positions(number, context);
     compute(number, context, observer);
   }
   for (const ir::ValueId id : step.writes) {

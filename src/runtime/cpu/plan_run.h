@@ -80,6 +80,7 @@ class PlanRun {
   void find_leaving();
   void run_step(size_t number, StepObserver* observer);
   void compute(size_t number, cpu::RunContext& context, StepObserver* observer);
+  void check_positions(size_t number, cpu::RunContext& context) const;
   // Whether the value is written to memory of the caller, which no limit counts.
   bool is_callers(ir::ValueId id) const;
   // The bytes that the step's inner values may take beside its outputs. Throws UserError where the
