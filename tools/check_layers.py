@@ -56,7 +56,7 @@ BELOW = {
     "cpu/opaque/image/integers": ["cpu/opaque/image"],
     "cpu/convolution": ["cpu/steps", "cpu/opaque/image/integers"],
     "cpu/select": ["cpu/steps/cascade", "cpu/steps/map", "cpu/convolution"],
-    "cpu/checks": ["cpu/select"],
+    "cpu/checks": ["base/tensors", "cpu/select"],
     "passes/weights": ["cpu/checks", "ops"],
     "passes/integers": ["passes/weights", "passes/rewriting"],
     "passes/rewriting": ["ops"],

@@ -12,6 +12,7 @@ constexpr size_t kPiece = size_t{1} << 20;
 }  // namespace
 
 const void* DeferredContents::data(size_t bytes) const {
+  if (const void* elements = in_memory()) return elements;
   std::call_once(once_, [&] {
     Tensor filled(DType::UInt8, {static_cast<int64_t>(bytes)});
     char* to = static_cast<char*>(filled.mutable_data());

@@ -19,9 +19,18 @@ class DeferredContents {
   // All `bytes` of the tensor, filled by every core at the first call.
   const void* data(size_t bytes) const;
 
+ protected:
+  // The elements where they are in memory already, one after another; else null.
+  virtual const void* in_memory() const { return nullptr; }
+
  private:
   mutable std::once_flag once_;
   mutable Tensor filled_;
 };
+
+// Equal for tensors that share storage. It fills none.
+inline const void* storage_of(const Tensor& tensor) {
+  return tensor.contents() != nullptr ? tensor.contents().get() : tensor.data();
+}
 
 }  // namespace redfuser

@@ -50,6 +50,9 @@ class StepPlan {
   virtual void run(RunContext& context) const = 0;
   // Of the values within the step.
   virtual int64_t inner_bytes() const { return 0; }
+  // Whether it computes no other elements than those of a run's sizes: in memory with room for
+  // more, the others are arbitrary, and no positions to read at.
+  virtual bool is_exact() const { return true; }
 };
 
 // What was compared for a step at some sizes, the taken offer first.

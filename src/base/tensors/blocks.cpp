@@ -52,4 +52,17 @@ Tensor resized(const Tensor& tensor, const Dims& dims) {
   return result;
 }
 
+Tensor part_below(const Tensor& tensor, const Dims& dims) {
+  if (!leads(dims, tensor.dims())) return resized(tensor, dims);
+  return Tensor::wrap(tensor.dtype(), dims, tensor.data(), std::make_shared<const Tensor>(tensor));
+}
+
+bool leads(const Dims& dims, const Dims& room) {
+  size_t outermost = 0;
+  while (outermost < dims.size() && dims[outermost] == 1) ++outermost;
+  return outermost >= dims.size() ||
+         std::equal(dims.begin() + static_cast<std::ptrdiff_t>(outermost) + 1, dims.end(),
+                    room.begin() + static_cast<std::ptrdiff_t>(outermost) + 1);
+}
+
 }  // namespace redfuser

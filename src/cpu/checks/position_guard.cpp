@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/tensors/blocks.h"
 #include "cpu/select/make_kernel.h"
 #include "ir/evaluate.h"
 #include "ir/interval.h"
@@ -123,7 +124,7 @@ void PositionGuard::make_kernel_of(const ir::Graph& graph) {
   }
 }
 
-Tensor PositionGuard::positions(RunContext& context) const {
+Tensor PositionGuard::positions(RunContext& context, const StepPlan* growing) const {
   std::vector<Tensor> values;
   for (ir::ValueId id : reads_) {
     const Tensor& tensor = context.values[static_cast<size_t>(id)];
@@ -133,15 +134,44 @@ Tensor PositionGuard::positions(RunContext& context) const {
              context.graph.values[static_cast<size_t>(id)].name);
   }
   if (spec_.position->is_constant()) return scalar_of(spec_.position->integer);
-  if (!kernel_) return values[0];
-  values.emplace_back();
-  RunContext own{*own_, values, context.symbols, context.pool};
-  kernel_->run(own);
-  return values.back();
+  if (kernel_) {
+    values.emplace_back();
+    RunContext own{*own_, values, context.symbols, context.pool};
+    growing != nullptr ? growing->run(own) : kernel_->run(own);
+    std::swap(values.front(), values.back());
+  }
+  Dims dims;
+  for (ir::Expr axis : spec_.axes) {
+    dims.push_back(axis->op == ir::ExprOp::Axis ? evaluate_size(axis->extent(), context.symbols)
+                                                : 1);
+  }
+  const Tensor& found = values.front();
+  return found.dims().size() == dims.size() && found.dims() != dims ? part_below(found, dims)
+                                                                    : found;
 }
 
-void PositionGuard::run(RunContext& context) const {
-  const Tensor found = positions(context);
+// The values of the guard's own graph are numbered in the order of its reads.
+std::optional<std::shared_ptr<const StepPlan>> PositionGuard::growing_form(
+    const ir::Graph& graph, const GrowingSizes& sizes, int threads) const {
+  bool grows = std::any_of(reads_.begin(), reads_.end(),
+                           [&](ir::ValueId id) { return sizes.grows(graph, id); });
+  for (const ir::Expr size : this->sizes()) grows = grows || sizes.grows(size);
+  if (!grows || !kernel_) return nullptr;
+  GrowingSizes own = sizes;
+  own.appends.clear();
+  own.rooms.clear();
+  for (size_t i = 0; i < reads_.size(); ++i) {
+    const auto room = sizes.rooms.find(reads_[i]);
+    if (room != sizes.rooms.end()) own.rooms[static_cast<ir::ValueId>(i)] = room->second;
+  }
+  const auto* kernel = dynamic_cast<const GrowingKernel*>(kernel_.get());
+  auto plan = kernel == nullptr ? nullptr : kernel->growing_plan(own, threads);
+  if (plan == nullptr || !plan->is_exact()) return std::nullopt;
+  return plan;
+}
+
+void PositionGuard::run(RunContext& context, const StepPlan* growing) const {
+  const Tensor found = positions(context, growing);
   const ir::Interval<int64_t> bounds{evaluate_size(spec_.low, context.symbols),
                                      evaluate_size(spec_.high, context.symbols)};
   const int64_t at = find_outside(found, bounds, context.pool);

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "cpu/growing/growing_kernel.h"
 #include "cpu/step.h"
 #include "ops/lowering.h"
 #include "ops/op_def.h"
@@ -25,13 +27,18 @@ class PositionGuard {
   // Sizes that run() evaluates; their symbols must be bound.
   std::vector<ir::Expr> sizes() const;
   // Throws UserError that names the node, the position and the size, for the first kind of position
-  // that is out of range.
-  void run(RunContext& context) const;
+  // that is out of range. `growing`: the plan of growing_form, in a run of growing sizes.
+  void run(RunContext& context, const StepPlan* growing = nullptr) const;
+  // For runs of growing sizes, whose values are in memory with room. Without a plan where run()
+  // needs none; nullopt if it does not serve such runs.
+  std::optional<std::shared_ptr<const StepPlan>> growing_form(const ir::Graph& graph,
+                                                              const GrowingSizes& sizes,
+                                                              int threads) const;
 
  private:
   void make_kernel_of(const ir::Graph& graph);
   // The positions in memory, as Int32 or Int64.
-  Tensor positions(RunContext& context) const;
+  Tensor positions(RunContext& context, const StepPlan* growing) const;
 
   std::string where_;
   ops::Positions spec_;

@@ -22,6 +22,7 @@ struct GrowingSizes {
   };
 
   size_t length = 0;          // the number of the symbol that is the length
+  int64_t least = 0;          // the length of a run is this or more
   std::vector<int64_t> most;  // by symbol, in the run of the greatest length
   // By symbol: the size less the length, of sizes that grow with it.
   std::vector<std::optional<int64_t>> offsets;

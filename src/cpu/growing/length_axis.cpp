@@ -7,8 +7,8 @@ ir::Expr length_symbol(ir::ExprPool& pool) { return pool.symbol("length"); }
 LengthAxis::LengthAxis(ir::ExprPool& pool, const GrowingSizes& sizes)
     : pool_(pool),
       most_(sizes.length_of(sizes.most)),
-      axis_(pool.axis("length", pool.integer(most_ + 1))) {
-  placed_[length_symbol(pool)] = axis_;
+      axis_(pool.axis("length", pool.integer(most_ - sizes.least + 1))) {
+  placed_[length_symbol(pool)] = pool.add(axis_, pool.integer(sizes.least));
 }
 
 ir::Expr LengthAxis::placed(ir::Expr expr) {

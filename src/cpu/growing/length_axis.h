@@ -16,7 +16,7 @@ class LengthAxis {
  public:
   LengthAxis(ir::ExprPool& pool, const GrowingSizes& sizes);
 
-  // The length.
+  // Of the lengths from the least to the greatest: the length less the least one.
   ir::Expr axis() const { return axis_; }
   ir::Expr placed(ir::Expr expr);
   void place(std::vector<ir::Expr>& expressions);

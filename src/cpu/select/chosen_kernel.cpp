@@ -62,9 +62,6 @@ double ChosenKernel::estimate(std::span<const int64_t> symbols, int threads) con
 
 std::shared_ptr<const StepPlan> ChosenKernel::growing_plan(const GrowingSizes& sizes,
                                                            int threads) const {
-  const bool grows = std::holds_alternative<fuse::MapStep>(kind_) ||
-                     std::holds_alternative<fuse::CascadeStep>(kind_);
-  if (!grows) return nullptr;
   StepForm form = form_of(sizes.most, threads);
   form.growing = &sizes;
   const std::vector<Way> ways = ways_of(form, nullptr);

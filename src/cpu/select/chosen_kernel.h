@@ -22,7 +22,7 @@ class ChosenKernel final : public Kernel, public GrowingKernel {
   void run(RunContext& context) const override;
   Selection selection(std::span<const int64_t> symbols, bool tune) const override;
   double estimate(std::span<const int64_t> symbols, int threads) const override;
-  // Of pointwise steps and cascades, by estimate.
+  // By estimate, of the families that take growing sizes.
   std::shared_ptr<const StepPlan> growing_plan(const GrowingSizes& sizes,
                                                int threads) const override;
 

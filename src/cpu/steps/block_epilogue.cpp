@@ -32,10 +32,12 @@ bool is_product(ir::Expr e) {
 // Without columns the product is a column of the block: its rows lie `stride` apart, so such a
 // product is spread over one column.
 void BlockEpilogue::build(ir::ExprPool& pool, TileBuilder& builder, const Axes& axes, ir::Expr body,
-                          int products, DType dtype, const Output& output) {
+                          int products, DType dtype, const Output& output,
+                          GrowingExtents* growing) {
   dtype_ = dtype;
   batch_points_ = points_of(axes.batch);
   for (ir::Expr axis : axes.batch) builder.set_outer(axis);
+  if (growing != nullptr) growing->set_axes(builder, axes.m, axes.n);
   builder.set_rows(axes.m);
   scope_ = builder.fixed_scope(
       axes.n.empty() ? std::vector<ir::Expr>{pool.axis("n", pool.integer(1))} : axes.n);

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "cpu/steps/growing_extents.h"
 #include "cpu/tile/tile_builder.h"
 
 namespace redfuser::cpu {
@@ -30,9 +31,9 @@ class BlockEpilogue {
   };
 
   // Compiles `body`, over Leaf Product i < `products`, which are of `dtype`, and the store of the
-  // program's output 0.
+  // program's output 0. `growing`: of growing sizes, with their axis; else null.
   void build(ir::ExprPool& pool, TileBuilder& builder, const Axes& axes, ir::Expr body,
-             int products, DType dtype, const Output& output);
+             int products, DType dtype, const Output& output, GrowingExtents* growing = nullptr);
   // Lays the program out for blocks of at most so many rows and columns.
   void set_block(TileProgram& program, int64_t rows, int64_t columns) const;
   // Computes the output's elements of a block.

@@ -28,8 +28,8 @@ int64_t equal_blocks(int64_t size, int64_t most, int64_t unit) {
 select::FamilyAnswer offer_product(StepForm& form) {
   std::string refusal;
   const auto plan = form.program_of<ProductPlan>(kProduct, [&] {
-    auto made = std::make_shared<ProductPlan>(form.symbols, step_of(form));
-    refusal = made->build(form.graph);
+    auto made = std::make_shared<ProductPlan>(form);
+    refusal = made->build(form);
     return made;
   });
   if (!refusal.empty()) return {{}, std::move(refusal)};
@@ -57,8 +57,8 @@ select::FamilyAnswer offer_product(StepForm& form) {
 
 std::shared_ptr<const StepPlan> emit_product(StepForm& form, const select::KernelConfig& choice) {
   auto plan = form.take<ProductPlan>(kProduct, [&] {
-    auto made = std::make_shared<ProductPlan>(form.symbols, step_of(form));
-    const std::string refusal = made->build(form.graph);
+    auto made = std::make_shared<ProductPlan>(form);
+    const std::string refusal = made->build(form);
     RF_CHECK(refusal.empty(), "{}: {}", kProduct, refusal);
     return made;
   });

@@ -23,14 +23,25 @@ ir::Expr over_floats(ir::ExprPool& pool, ir::Expr epilogue) {
 
 }  // namespace
 
-std::string ProductPlan::build(const ir::Graph& graph) {
-  Specializer specializer(pool, symbols_);
-  const std::vector<ir::Expr> batch = specializer.copy_axes(step_.batch),
-                              m = specializer.copy_axes(step_.m),
-                              n = specializer.copy_axes(step_.n),
-                              k = specializer.copy_axes({&step_.k, 1});
+std::string ProductPlan::build(const StepForm& form) {
+  if (form.growing != nullptr) {
+    if (step_.of_integers()) return "integers are packed for fixed sizes";
+    growing_.emplace(Growing{GrowingExtents(pool, *form.growing)});
+  }
+  Specializer specializer(pool, form.symbols, form.growing);
+  std::vector<ir::Expr> batch = specializer.copy_axes(step_.batch),
+                        m = specializer.copy_axes(step_.m), n = specializer.copy_axes(step_.n),
+                        k = specializer.copy_axes({&step_.k, 1});
+  if (growing_) {
+    growing_->extents.place({&batch, &m, &n, &k});
+    const auto count = [&](const auto& axes) { return growing_->extents.count(axes); };
+    growing_->batches = count(batch), growing_->m = count(m);
+    growing_->n = count(n), growing_->k = count(k);
+    growing_->exact = growing_->extents.is_exact({}, {&batch, &m, &n});
+    if (!growing_->extents.is_exact({}, {&k})) return "the sums' inner positions grow";
+  }
   const TileBuilder::DimsOf dims = [&](int64_t value) {
-    return dims_of(graph, static_cast<ir::ValueId>(value), symbols_);
+    return memory_of(form, static_cast<ir::ValueId>(value));
   };
   batches_ = extent_of(batch);
   m_ = extent_of(m);
@@ -38,15 +49,20 @@ std::string ProductPlan::build(const ir::Graph& graph) {
   k_ = extent_of(k);
   const OperandAxes axes{batch, m, n, k};
   if (step_.of_integers()) {
-    integers_ = separate_integers(graph, pool, specializer, step_, axes, dims);
+    integers_ = separate_integers(form.graph, pool, specializer, step_, axes, dims);
     if (!integers_) return "the operands are not matrices of integers in memory";
     integers_->k = k_;
     dtype_ = DType::Int32;
   } else if (!separate_floats(specializer, axes, dims)) {
     return "the operands are not matrices of floats in memory";
   }
-  plan_result(graph, specializer, batch, m, n, dims);
+  plan_result(form.graph, specializer, axes, dims);
   return "";
+}
+
+ir::Expr ProductPlan::copied(Specializer& specializer, ir::Expr expr) {
+  const ir::Expr copy = specializer.copy(expr);
+  return growing_ ? growing_->extents.placed(copy) : copy;
 }
 
 bool ProductPlan::separate_floats(Specializer& specializer, const OperandAxes& axes,
@@ -54,11 +70,13 @@ bool ProductPlan::separate_floats(Specializer& specializer, const OperandAxes& a
   bool f64 = false;
   const auto operand = [&](ir::Expr read, const std::vector<ir::Expr>& rows, DType& dtype,
                            SeparatedOffset& to) {
-    read = specializer.copy(read);
+    read = copied(specializer, read);
     dtype = read->dtype;
     f64 |= dtype == DType::Float64;
     const bool number = is_float(dtype) || (is_low_bit_float(dtype) && bits_of(dtype) == 8);
-    return number && separate_read(pool, read, dims, {axes.batch, rows, axes.k}, to);
+    std::vector<std::vector<ir::Expr>> lists{axes.batch, rows, axes.k};
+    if (growing_) lists.push_back({growing_->extents.axis()});
+    return number && separate_read(pool, read, dims, lists, to);
   };
   if (!operand(step_.a, axes.m, a_dtype_, a_)) return false;
   for (ir::Expr b : step_.b) {
@@ -73,15 +91,15 @@ void ProductPlan::pack_constants(const ir::Graph& graph, PanelStore& store) {
 }
 
 void ProductPlan::plan_result(const ir::Graph& graph, Specializer& specializer,
-                              const std::vector<ir::Expr>& batch, const std::vector<ir::Expr>& m,
-                              const std::vector<ir::Expr>& n, const TileBuilder::DimsOf& dims) {
+                              const OperandAxes& axes, const TileBuilder::DimsOf& dims) {
   const DType out = graph.values[static_cast<size_t>(step_.value)].dtype;
-  const Dims out_dims = dims_of(graph, step_.value, symbols_);
   std::vector<ir::Expr> indices;
-  for (ir::Expr axis : step_.axes) indices.push_back(specializer.copy(axis));
-  ir::Expr epilogue = specializer.copy(step_.epilogue);
+  for (ir::Expr axis : step_.axes) indices.push_back(copied(specializer, axis));
+  ir::Expr epilogue = copied(specializer, step_.epilogue);
   if (epilogue->op == ir::ExprOp::Leaf && out == dtype_) {
-    auto place = separate(pool, flat_offset(pool, indices, out_dims), {batch, m, n});
+    std::vector<std::vector<ir::Expr>> lists{axes.batch, axes.m, axes.n};
+    if (growing_) lists.push_back({growing_->extents.axis()});
+    auto place = separate(pool, flat_offset(pool, indices, result_), lists);
     if (place && place->parts[1].table.empty() && place->parts[2].table.empty() &&
         (place->parts[2].stride == 1 || n_ == 1)) {
       in_place_ = std::move(place);
@@ -94,19 +112,31 @@ void ProductPlan::plan_result(const ir::Graph& graph, Specializer& specializer,
     if (floats) epilogue = floats;
   }
   TileBuilder builder(pool, program, dims);
-  epilogue_.build(pool, builder, {batch, m, n}, epilogue, static_cast<int>(step_.b.size()), dtype_,
-                  {out, out_dims, indices});
+  epilogue_.build(pool, builder, {axes.batch, axes.m, axes.n}, epilogue,
+                  static_cast<int>(step_.b.size()), dtype_, {out, result_, indices},
+                  growing_ ? &growing_->extents : nullptr);
   merge_chains(program);
 }
 
-void ProductPlan::multiply(const RunContext& context, TileContext& machine, const Region& region,
-                           int64_t stride) const {
+ProductPlan::Extents ProductPlan::extents_of(const RunContext& context) const {
+  if (!growing_) return {0, batches_, m_, n_, k_};
+  const int64_t length = growing_->extents.length(context.symbols);
+  return {length, growing_->batches.at(length), growing_->m.at(length), growing_->n.at(length),
+          growing_->k.at(length)};
+}
+
+int64_t ProductPlan::of_length(const SeparatedOffset& offset, const Extents& extents) const {
+  return growing_ ? offset.parts.back().at(growing_->extents.position(extents.length)) : 0;
+}
+
+void ProductPlan::multiply(const RunContext& context, const Extents& extents, TileContext& machine,
+                           const Region& region, int64_t stride) const {
   const auto bytes = static_cast<int64_t>(size_of(dtype_));
   if (in_place_) {
     const SeparatedOffset& c = *in_place_;
-    const int64_t at =
-        c.constant + c.parts[0].at(region.batch) + region.row * c.parts[1].stride + region.column;
-    return multiply_into(context, machine, region, 0, machine.outputs[0] + at * bytes,
+    const int64_t at = c.constant + of_length(c, extents) + c.parts[0].at(region.batch) +
+                       region.row * c.parts[1].stride + region.column;
+    return multiply_into(context, extents, machine, region, 0, machine.outputs[0] + at * bytes,
                          c.parts[1].stride, false);
   }
   // The integers' own scratch memory lies before the blocks.
@@ -114,31 +144,32 @@ void ProductPlan::multiply(const RunContext& context, TileContext& machine, cons
   if (integers_) blocks += integers_->scratch_bytes(region.rows, region.columns);
   const BlockEpilogue::Results results{blocks, stride, region.rows * stride * bytes};
   for (size_t i = 0; i < step_.b.size(); ++i) {
-    multiply_into(context, machine, region, i, blocks + static_cast<int64_t>(i) * results.bytes,
-                  stride, true);
+    multiply_into(context, extents, machine, region, i,
+                  blocks + static_cast<int64_t>(i) * results.bytes, stride, true);
   }
   epilogue_.run(program, machine, region, results);
 }
 
-void ProductPlan::multiply_into(const RunContext& context, TileContext& machine,
-                                const Region& region, size_t i, char* c, int64_t c_stride,
-                                bool padded) const {
+void ProductPlan::multiply_into(const RunContext& context, const Extents& extents,
+                                TileContext& machine, const Region& region, size_t i, char* c,
+                                int64_t c_stride, bool padded) const {
   char* scratch = static_cast<char*>(machine.gemm_scratch);
   if (integers_) {
     return integers_->run(context, i,
                           {region.batch, region.row, region.column, region.rows, region.columns, c,
                            c_stride, dtype_, scratch + kGemmScratchBytes});
   }
-  const auto data = [&](ir::Expr read) {
+  const auto data = [&](ir::Expr read, const SeparatedOffset& offset) {
     const Tensor& tensor = context.values[static_cast<size_t>(read->integer)];
-    return static_cast<const char*>(tensor.data());
+    const auto width = static_cast<int64_t>(size_of(read->dtype));
+    return static_cast<const char*>(tensor.data()) + of_length(offset, extents) * width;
   };
   GemmArgs g;
   g.m = region.rows;
   g.n = region.columns;
-  g.k = k_;
-  g.a = view_of(a_, data(step_.a), a_dtype_, region.batch, 1, region.row, 2, 0);
-  g.b = view_of(b_[i], data(step_.b[i]), b_dtypes_[i], region.batch, 2, 0, 1, region.column);
+  g.k = extents.k;
+  g.a = view_of(a_, data(step_.a, a_), a_dtype_, region.batch, 1, region.row, 2, 0);
+  g.b = view_of(b_[i], data(step_.b[i], b_[i]), b_dtypes_[i], region.batch, 2, 0, 1, region.column);
   g.c = c;
   g.c_stride = c_stride;
   g.c_padded = padded;
@@ -213,9 +244,11 @@ StepTime ProductPlan::time(int threads) const {
 }
 
 void ProductPlan::run(RunContext& context) const {
-  allocate(context, step_.value);
-  if (empty()) return;
-  const int64_t down = ceil_div(m_, block_rows_), across = ceil_div(n_, block_columns_);
+  place(context, step_.value, result_);
+  const Extents extents = extents_of(context);
+  if (extents.batches * extents.m * extents.n == 0) return;
+  const int64_t down = ceil_div(extents.m, block_rows_);
+  const int64_t across = ceil_div(extents.n, block_columns_);
   TileRunner runner(program, context, {&step_.value, 1});
   const int64_t stride = padded(block_columns_) + 16;
   const int64_t bytes = static_cast<int64_t>(size_of(dtype_));
@@ -223,16 +256,17 @@ void ProductPlan::run(RunContext& context) const {
   const int64_t products = in_place_ ? 0 : count * block_rows_ * stride * bytes;
   const int64_t integers = integers_ ? integers_->scratch_bytes(block_rows_, block_columns_) : 0;
   runner.run(
-      batches_ * down * across, saved,
+      extents.batches * down * across, saved,
       [&](TileContext& machine, int64_t task) {
         const int64_t block = task % (down * across);
         Region region;
         region.batch = task / (down * across);
         region.row = block % down * block_rows_;
         region.column = block / down * block_columns_;
-        region.rows = std::min(block_rows_, m_ - region.row);
-        region.columns = std::min(block_columns_, n_ - region.column);
-        multiply(context, machine, region, stride);
+        region.rows = std::min(block_rows_, extents.m - region.row);
+        region.columns = std::min(block_columns_, extents.n - region.column);
+        if (growing_ && !in_place_) growing_->extents.set(machine, extents.length);
+        multiply(context, extents, machine, region, stride);
       },
       products + integers);
 }

@@ -42,6 +42,7 @@ std::vector<int64_t> column_tiles(const ReducePlan& plan, ReduceColumnsKind kind
 
 select::FamilyAnswer offer_reduction(StepForm& form, ReduceColumnsKind kind, std::string_view name,
                                      const ReducePlan::MakeBody& make) {
+  if (form.growing != nullptr) return {{}, "a reduction is planned for fixed sizes"};
   std::string refusal;
   const auto plan = form.program_of<ReducePlan>(name, [&] {
     auto made = std::make_shared<ReducePlan>();

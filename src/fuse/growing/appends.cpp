@@ -24,17 +24,17 @@ bool shares_symbols(ir::Expr a, ir::Expr b) {
   return shared;
 }
 
-class Appends {
+class Continuations {
  public:
-  explicit Appends(const Plan& plan) : plan_(plan), graph_(*plan.graph) {}
+  explicit Continuations(const Plan& plan) : plan_(plan), graph_(*plan.graph) {}
 
-  std::vector<Append> find() {
+  std::vector<Continuation> find() {
     for (const Step& step : plan_.steps) {
       const auto* map = std::get_if<MapStep>(&step.kind);
       if (map == nullptr || map->outputs.size() != 1) continue;
       if (!contains(graph_.outputs, map->outputs.front().value)) continue;
       for (const ir::ValueId read : step.reads) {
-        if (contains(graph_.inputs, read)) look_at(step, *map, read);
+        if (contains(graph_.inputs, read)) look_at(*map, read);
       }
     }
     return std::move(found_);
@@ -45,19 +45,11 @@ class Appends {
     return graph_.values[static_cast<size_t>(value)].shape;
   }
 
-  void look_at(const Step& step, const MapStep& map, ir::ValueId past) {
+  void look_at(const MapStep& map, ir::ValueId past) {
     const ir::ValueId present = map.outputs.front().value;
     const auto axis = growing_axis(past, present);
     if (!axis || map.axes[*axis]->op != ir::ExprOp::Axis || !continues(map, past, *axis)) return;
-    for (const Step& other : plan_.steps) {
-      if (&other != &step && !leaves_alone(other, past, present)) return;
-    }
-    const auto sizes = std::pair(shape(past)[*axis], shape(present)[*axis]);
-    const auto [symbols, added] = symbols_.try_emplace(sizes);
-    if (added) {
-      symbols->second = {graph_.pool->fresh_symbol("begin"), graph_.pool->fresh_symbol("room")};
-    }
-    found_.push_back({past, present, *axis, symbols->second.first, symbols->second.second});
+    found_.push_back({past, present, *axis});
   }
 
   // The only axis along which the sizes differ, by a number that does not grow with them.
@@ -83,23 +75,45 @@ class Appends {
     return read->op == ir::ExprOp::Read && read->integer == past && read->args == at;
   }
 
-  // Whether the step reads neither the past nor, but by indices, the present.
-  static bool leaves_alone(const Step& step, ir::ValueId past, ir::ValueId present) {
-    if (contains(step.reads, past)) return false;
-    const bool by_index = !std::holds_alternative<OpaqueStep>(step.kind) &&
-                          !std::holds_alternative<AliasStep>(step.kind);
-    return by_index || !contains(step.reads, present);
-  }
-
   const Plan& plan_;
   const ir::Graph& graph_;
-  std::map<std::pair<ir::Expr, ir::Expr>, std::pair<ir::Expr, ir::Expr>> symbols_;
-  std::vector<Append> found_;
+  std::vector<Continuation> found_;
 };
+
+// Whether the step reads neither the past nor, but by indices, the present.
+bool leaves_alone(const Step& step, ir::ValueId past, ir::ValueId present) {
+  if (contains(step.reads, past)) return false;
+  const bool by_index = !std::holds_alternative<OpaqueStep>(step.kind) &&
+                        !std::holds_alternative<AliasStep>(step.kind);
+  return by_index || !contains(step.reads, present);
+}
 
 }  // namespace
 
-std::vector<Append> find_appends(const Plan& plan) { return Appends(plan).find(); }
+std::vector<Continuation> find_continuations(const Plan& plan) {
+  return Continuations(plan).find();
+}
+
+std::vector<Append> find_appends(const Plan& plan) {
+  std::vector<Append> appends;
+  std::map<std::pair<ir::Expr, ir::Expr>, std::pair<ir::Expr, ir::Expr>> symbols;
+  const ir::Graph& graph = *plan.graph;
+  for (const auto& [past, present, axis] : find_continuations(plan)) {
+    const bool alone = std::all_of(plan.steps.begin(), plan.steps.end(), [&](const Step& step) {
+      return contains(step.writes, present) || leaves_alone(step, past, present);
+    });
+    if (!alone) continue;
+    const auto size = [&](ir::ValueId id) {
+      return graph.values[static_cast<size_t>(id)].shape[axis];
+    };
+    const auto [made, added] = symbols.try_emplace({size(past), size(present)});
+    if (added) {
+      made->second = {graph.pool->fresh_symbol("begin"), graph.pool->fresh_symbol("room")};
+    }
+    appends.push_back({past, present, axis, made->second.first, made->second.second});
+  }
+  return appends;
+}
 
 void bind_dense(const Append& append, const ir::Graph& graph, std::vector<int64_t>& symbols) {
   const ir::Expr size = graph.values[static_cast<size_t>(append.present)].shape[append.axis];

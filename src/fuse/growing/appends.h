@@ -7,6 +7,14 @@
 
 namespace redfuser::fuse {
 
+// An output that is an input followed by new positions along `axis`, for every size. One
+// elementwise step computes it.
+struct Continuation {
+  ir::ValueId past, present;
+  size_t axis;
+};
+std::vector<Continuation> find_continuations(const Plan& plan);
+
 // A run may write positions [begin, end) of an output alone, where the end is the output's size,
 // into memory that has the earlier positions. The memory has room for `room` positions.
 struct Append {
@@ -17,9 +25,8 @@ struct Append {
   ir::Expr begin, room;
 };
 
-// Those of which it is proved for every size that the positions of the input come first, where
-// nothing else reads the input and no step reads the output without its indices. Adds symbols to
-// the plan's graph.
+// The continuations where nothing else reads the input and no step reads the output without its
+// indices. Adds symbols to the plan's graph.
 std::vector<Append> find_appends(const Plan& plan);
 
 // The symbols of dense memory that is written whole, where the output's size is known.

@@ -47,11 +47,14 @@ BodyRun::Loaded* BodyRun::loaded_for(std::span<const Tensor* const> inputs, bool
   for (Loaded& loaded : loaded_) {
     if (loaded.body->takes(inputs) && (!exact || loaded.body->is_exact())) return &loaded;
   }
-  Loaded loaded{programs_.of(inputs, exact), nullptr, {}};
+  Loaded loaded{programs_.of(inputs, exact), nullptr, nullptr, {}};
   if (loaded.body == nullptr) return nullptr;
   const auto& program = loaded.body->program.handle();
   if (program->model->needs_values.empty()) {
     loaded.plan = std::make_unique<PlanRun>(program, pool_, tune_);
+    if (!loaded.body->is_exact() && !tune_) {
+      loaded.growing = std::make_unique<GrowingBody>(*program, pool_.size());
+    }
   }
   const auto place = loaded.body->is_exact() ? loaded_.begin() : loaded_.end();
   return &*loaded_.insert(place, std::move(loaded));
@@ -81,7 +84,8 @@ std::vector<Tensor> BodyRun::planned(Loaded& loaded, std::span<const Tensor* con
   }
   std::optional<InnerObserver> inner;
   if (observer != nullptr) inner.emplace(*observer, loaded.plan->program(), loaded.times);
-  std::vector<Tensor> outputs = loaded.plan->run(given_, memory_limit, inner ? &*inner : nullptr);
+  std::vector<Tensor> outputs =
+      loaded.plan->run(given_, memory_limit, inner ? &*inner : nullptr, loaded.growing.get());
   idle_ = loaded.plan->program().plan.steps.empty();
   peak_ = std::max(peak_, loaded.plan->peak());
   return outputs;
@@ -99,6 +103,21 @@ std::vector<Tensor> BodyRun::evaluated(std::span<const Tensor* const> inputs,
                          idle_ = false;
                          evaluator_.evaluate(graph, node);
                        });
+}
+
+void BodyRun::restart() {
+  for (Loaded& loaded : loaded_) {
+    if (loaded.plan != nullptr) loaded.plan->restart();
+    if (loaded.growing != nullptr) loaded.growing->restart();
+  }
+}
+
+int64_t BodyRun::growing_plans() const {
+  int64_t made = 0;
+  for (const Loaded& loaded : loaded_) {
+    if (loaded.growing != nullptr) made += loaded.growing->made();
+  }
+  return made;
 }
 
 void BodyRun::reset() {

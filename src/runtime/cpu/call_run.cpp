@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/tensors/room.h"
 #include "cpu/opaque/opaque_shapes.h"
 #include "ir/evaluate.h"
 #include "onnx/check/control_checks.h"
 #include "runtime/cpu/stacks.h"
+#include "runtime/program/executor.h"
 
 namespace redfuser::runtime {
 namespace {
@@ -44,7 +46,11 @@ class Parts {
   // The last results of a body.
   void add(std::vector<Tensor>& results) {
     const size_t first = results.size() - parts_.size();
-    for (size_t o = 0; o < parts_.size(); ++o) parts_[o].push_back(std::move(results[first + o]));
+    for (size_t o = 0; o < parts_.size(); ++o) {
+      // Memory with room for more is no part's to keep.
+      Tensor& part = results[first + o];
+      parts_[o].push_back(room_of(part) != nullptr ? copied(part) : std::move(part));
+    }
     results.resize(first);
   }
 
@@ -210,6 +216,10 @@ void CallRun::set_outputs(cpu::RunContext& context, std::vector<Tensor> results)
     bind_shape(context, node_.outputs[o], result.dims());
     context.values[id] = std::move(results[o]);
   }
+}
+
+void CallRun::restart() {
+  for (BodyRun& body : bodies_) body.restart();
 }
 
 std::vector<KernelTime> CallRun::times() const {

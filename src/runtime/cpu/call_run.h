@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "passes/node_evaluator.h"
+#include "runtime/cpu/growing_body.h"
 #include "runtime/cpu/plan_run.h"
 
 namespace redfuser::runtime {
@@ -22,6 +23,11 @@ class BodyRun {
   std::vector<Tensor> run(std::span<const Tensor* const> inputs, int64_t memory_limit,
                           StepObserver* observer);
 
+  // Before the runs of the caller's next run.
+  void restart();
+  // The programs in use, and the plans of theirs that were made for sizes that grow.
+  int64_t programs() const { return static_cast<int64_t>(loaded_.size()); }
+  int64_t growing_plans() const;
   // True if the last run had nothing to compute.
   bool is_idle() const { return idle_; }
   // Since the last reset: the time of each step, all runs added up, and the largest number of
@@ -35,8 +41,9 @@ class BodyRun {
  private:
   struct Loaded {
     std::shared_ptr<const BodyProgram> body;
-    std::unique_ptr<PlanRun> plan;  // null: evaluated node by node
-    std::vector<KernelTime> times;  // by step, with those inside of it
+    std::unique_ptr<PlanRun> plan;         // null: evaluated node by node
+    std::unique_ptr<GrowingBody> growing;  // null where no size is open
+    std::vector<KernelTime> times;         // by step, with those inside of it
   };
   // Null where no program is kept for the inputs.
   Loaded* loaded_for(std::span<const Tensor* const> inputs, bool exact);
@@ -66,6 +73,8 @@ class CallRun {
   // Computes the step's outputs and binds their sizes. Throws NeedsValues for outputs of other
   // types than the graph around expects.
   void run(cpu::RunContext& context, int64_t memory_limit, StepObserver* observer);
+  // Before the caller's next run, in which it may run several times.
+  void restart();
   // Of the last run.
   std::vector<KernelTime> times() const;
   int64_t peak() const;

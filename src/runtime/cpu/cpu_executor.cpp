@@ -150,6 +150,7 @@ NamedTensors CpuExecutor::run_into(const NamedTensors& inputs, const NamedTensor
 
 void CpuExecutor::run_plan() {
   start_ = Clock::now();
+  plan_.restart();
   plan_.run(memory_limit_, this);
   for (size_t i = 0; i < times.size(); ++i) {
     times[i].bytes = step_bytes(*program_, i, plan_.symbols());

@@ -26,6 +26,7 @@ class EvaluatingExecutor : public Executor, private StepObserver {
     kept.clear();
     done_ = 0;
     graph_.reset();
+    graph_.restart();
     const std::vector<Tensor> given = onnx::ordered_inputs(*program_->model, inputs);
     std::vector<const Tensor*> refs;
     for (const Tensor& tensor : given) refs.push_back(&tensor);

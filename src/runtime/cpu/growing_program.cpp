@@ -30,7 +30,7 @@ class Maker {
     for (size_t i = 0; i < program_.plan.steps.size(); ++i) {
       GrowingProgram::Step& step = result_->steps.emplace_back();
       if (!is_affected(program_.plan.steps[i])) continue;
-      step.plan = plan_of(i);
+      step.plan = plan_of(i, step.guards);
       step.packed = step.plan == nullptr && !is_alias_with_room(program_.plan.steps[i]);
       if (step.packed && appends(program_.plan.steps[i])) return nullptr;
     }
@@ -77,15 +77,20 @@ class Maker {
   }
 
   // Null where there is none.
-  std::shared_ptr<const cpu::StepPlan> plan_of(size_t number) {
-    for (const cpu::PositionGuard& guard : program_.guards[number]) {
-      const auto& reads = guard.reads();
-      if (std::any_of(reads.begin(), reads.end(), [&](ir::ValueId id) { return grows(id); })) {
-        return nullptr;
-      }
-    }
+  std::shared_ptr<const cpu::StepPlan> plan_of(
+      size_t number, std::vector<std::shared_ptr<const cpu::StepPlan>>& guards) {
     const auto* kernel = dynamic_cast<const cpu::GrowingKernel*>(kernels_[number].get());
-    return kernel == nullptr ? nullptr : kernel->growing_plan(sizes(), threads_);
+    const auto plan = kernel == nullptr ? nullptr : kernel->growing_plan(sizes(), threads_);
+    if (plan == nullptr) return nullptr;
+    for (const cpu::PositionGuard& guard : program_.guards[number]) {
+      const auto form = guard.growing_form(graph_, sizes(), threads_);
+      const auto& reads = guard.reads();
+      const bool reads_growing =
+          std::any_of(reads.begin(), reads.end(), [&](ir::ValueId id) { return grows(id); });
+      if (!form || (reads_growing && !plan->is_exact())) return nullptr;
+      guards.push_back(*form);
+    }
+    return plan;
   }
 
   // Memory with room shows the same elements under both shapes if one size grows in each, by the
@@ -94,6 +99,7 @@ class Maker {
     const auto* alias = std::get_if<fuse::AliasStep>(&of.kind);
     if (alias == nullptr) return false;
     const fuse::AliasStep& step = *alias;
+    if (shows_first(step)) return true;
     const auto source = growing_axis(step.source), target = growing_axis(step.value);
     if (!source || !target) return false;
     const auto& from = graph_.values[index(step.source)].shape;
@@ -108,6 +114,23 @@ class Maker {
     if (element_count(own) != element_count(memory)) return false;
     sizes().rooms[step.value] = own;
     return true;
+  }
+
+  // Whether both shapes show the first elements of as much memory.
+  bool shows_first(const fuse::AliasStep& step) {
+    const Dims from = sizes().memory_of(graph_, step.source);
+    const Dims to = sizes().memory_of(graph_, step.value);
+    return element_count(from) == element_count(to) && is_first(step.source) &&
+           is_first(step.value);
+  }
+  bool is_first(ir::ValueId id) {
+    const auto& shape = graph_.values[index(id)].shape;
+    const auto outermost = std::find_if(shape.begin(), shape.end(),
+                                        [](ir::Expr size) { return !size->is_constant(1); });
+    return sizes().rooms.count(id) == 0 &&
+           (outermost == shape.end() ||
+            std::none_of(outermost + 1, shape.end(),
+                         [&](ir::Expr size) { return sizes().grows(size); }));
   }
 
   // The only one; none also where there are several.
@@ -176,6 +199,10 @@ cpu::GrowingSizes growing_sizes(const std::vector<GrowingState>& states,
     sizes.offsets[i] = symbols[i] - symbols[length];
     sizes.most[i] += most - positions;
   }
+  // The fewer lengths, the more is known of indices: sizes are at least 1 but where one is not.
+  int64_t offset = 0;
+  for (const auto& own : sizes.offsets) offset = std::min(offset, own.value_or(0));
+  sizes.least = symbols[length] + offset >= 1 ? 1 - offset : 0;
   for (const GrowingState& state : states) {
     sizes.rooms[state.past] = state.room;
   }

@@ -30,6 +30,8 @@ struct GrowingProgram {
     // It has no plan for growing sizes: a run copies what it reads out of the memory with room, and
     // what it writes there.
     bool packed = false;
+    // By guard of the step: PositionGuard::growing_form.
+    std::vector<std::shared_ptr<const cpu::StepPlan>> guards = {};
   };
   std::vector<Step> steps;
 };

@@ -15,6 +15,11 @@ ir::Expr size_of(const CompiledProgram& program, ir::ValueId id, size_t axis) {
 
 }  // namespace
 
+void GrowingRuns::forget() {
+  last_.clear();
+  grows_.clear();
+}
+
 int64_t GrowingRuns::added(const std::vector<GrowingState>& states,
                            const std::vector<int64_t>& symbols) const {
   if (!states.empty()) {
@@ -64,6 +69,7 @@ std::shared_ptr<const GrowingProgram> GrowingRuns::find(const std::vector<Growin
   }
   cpu::GrowingSizes sizes = growing_sizes(states, symbols, grows_, length, positions);
   Key key = sizes.most;
+  key.push_back(sizes.least);
   for (const auto& offset : sizes.offsets)
     key.insert(key.end(), {offset ? 1 : 0, offset.value_or(0)});
   for (const GrowingState& state : states) {
@@ -75,6 +81,7 @@ std::shared_ptr<const GrowingProgram> GrowingRuns::find(const std::vector<Growin
   if (known != programs_.end()) {
     std::rotate(programs_.begin(), known, known + 1);
   } else {
+    ++made_;
     programs_.emplace_front(std::move(key),
                             make_growing_program(program_, states, std::move(sizes), threads_));
     if (programs_.size() > kKept) programs_.pop_back();

@@ -15,10 +15,14 @@ class GrowingRuns {
 
   // After each run: its sizes, from which the next one tells what grows.
   void note(const std::vector<int64_t>& symbols) { last_ = symbols; }
+  // Forgets the last run and what grows; the programs stay.
+  void forget();
   // For a run with these symbols; null where none serves it. The states have positions. Without
   // states, sizes grow that have become greater by the same number since the last run.
   std::shared_ptr<const GrowingProgram> find(const std::vector<GrowingState>& states,
                                              const std::vector<int64_t>& symbols);
+  // The programs that were made.
+  int64_t made() const { return made_; }
 
  private:
   using Key = std::vector<int64_t>;
@@ -30,6 +34,7 @@ class GrowingRuns {
   const int threads_;
   std::vector<int64_t> last_;
   std::vector<bool> grows_;  // by symbol; empty until two runs had other positions
+  int64_t made_ = 0;
   std::deque<std::pair<Key, std::shared_ptr<const GrowingProgram>>> programs_;  // the last used
 };
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <unordered_map>
 
-#include "redfuser/tensor.h"
+#include "base/deferred_contents.h"
 
 namespace redfuser::runtime {
 
@@ -13,7 +13,7 @@ class MemoryMeter {
  public:
   void add(const Tensor& tensor) {
     if (tensor.bytes() == 0) return;
-    Storage& storage = storages_[tensor.data()];
+    Storage& storage = storages_[storage_of(tensor)];
     if (storage.users++ == 0) {
       storage.bytes = static_cast<int64_t>(tensor.bytes());
       live_ += storage.bytes;
@@ -27,14 +27,14 @@ class MemoryMeter {
   }
   // Does nothing for a tensor that was not added.
   void remove(const Tensor& tensor) {
-    const auto found = storages_.find(tensor.data());
+    const auto found = storages_.find(storage_of(tensor));
     if (found == storages_.end() || --found->second.users > 0) return;
     live_ -= found->second.bytes;
     storages_.erase(found);
   }
   // Bytes beside those of the tensors, for a while.
   void note(int64_t bytes) { peak_ = std::max(peak_, live_ + bytes); }
-  bool has(const Tensor& tensor) const { return storages_.count(tensor.data()) > 0; }
+  bool has(const Tensor& tensor) const { return storages_.count(storage_of(tensor)) > 0; }
   int64_t live() const { return live_; }
   int64_t peak() const { return peak_; }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/deferred_contents.h"
 #include "base/error.h"
 #include "base/memory_budget.h"
 #include "base/memory_pool.h"
@@ -10,6 +11,7 @@
 #include "cpu/opaque/opaque_shapes.h"
 #include "redfuser/memory_limit.h"
 #include "runtime/cpu/call_run.h"
+#include "runtime/cpu/growing_body.h"
 #include "runtime/program/bind_inputs.h"
 #include "runtime/program/step_bytes.h"
 #include "runtime/program/step_facts.h"
@@ -66,7 +68,8 @@ void PlanRun::clear() {
   packs_ = false;
   for (size_t i = 0; i < values_.size(); ++i) {
     const Tensor& constant = graph_.values[i].constant;
-    if (values_[i].defined() != constant.defined() || values_[i].data() != constant.data()) {
+    if (values_[i].defined() != constant.defined() ||
+        storage_of(values_[i]) != storage_of(constant)) {
       values_[i] = constant;
     }
   }
@@ -132,7 +135,7 @@ std::vector<std::pair<ir::ValueId, Tensor>> PlanRun::pack(const fuse::Step& step
     Tensor& value = values_[index(id)];
     if (!growing_->sizes.grows(graph_, id)) continue;
     before.emplace_back(id, value);
-    value = resized(value, cpu::dims_of(graph_, id, symbols_));
+    value = part_below(value, cpu::dims_of(graph_, id, symbols_));
   }
   return before;
 }
@@ -144,6 +147,15 @@ void PlanRun::unpack(const fuse::Step& step, std::vector<std::pair<ir::ValueId, 
     if (growing_->sizes.grows(graph_, id)) {
       values_[index(id)] = resized(values_[index(id)], memory_of(id));
     }
+  }
+}
+
+void PlanRun::check_positions(size_t number, cpu::RunContext& context) const {
+  const std::vector<cpu::PositionGuard>& guards = program_->guards[number];
+  const GrowingProgram::Step* step = growing_ != nullptr ? &growing_->steps[number] : nullptr;
+  for (size_t i = 0; i < guards.size(); ++i) {
+    guards[i].run(context,
+                  step != nullptr && !step->guards.empty() ? step->guards[i].get() : nullptr);
   }
 }
 
@@ -183,7 +195,7 @@ void PlanRun::run_step(size_t number, StepObserver* observer) {
   if (same_bytes != nullptr) {
     alias(*same_bytes);
   } else {
-    for (const cpu::PositionGuard& guard : program_->guards[number]) guard.run(context);
+    check_positions(number, context);
     compute(number, context, observer);
   }
   for (const ir::ValueId id : step.writes) {
@@ -233,14 +245,21 @@ void PlanRun::run(int64_t memory_limit, StepObserver* observer) {
   peak_ = std::max(peak_, meter_.peak());
 }
 
+void PlanRun::restart() {
+  for (const auto& call : calls_) {
+    if (call != nullptr) call->restart();
+  }
+}
+
 std::vector<Tensor> PlanRun::run(std::span<const Tensor* const> inputs, int64_t memory_limit,
-                                 StepObserver* observer) {
+                                 StepObserver* observer, GrowingBody* growing) {
   struct Clear {
     PlanRun& plan;
     ~Clear() { plan.clear(); }
   } at_end{*this};
   for (size_t i = 0; i < inputs.size(); ++i) values_[index(graph_.inputs[i])] = *inputs[i];
   if (!program_->symbol_names.empty()) bind_sizes(*program_, values_, symbols_);
+  const bool grows = growing != nullptr && growing->enter(*this);
   run(memory_limit, observer);
   std::vector<Tensor> outputs;
   outputs.reserve(graph_.outputs.size());
@@ -248,6 +267,10 @@ std::vector<Tensor> PlanRun::run(std::span<const Tensor* const> inputs, int64_t 
     Tensor& value = values_[index(*at)];
     const bool stays = graph_.values[index(*at)].is_constant() ||
                        std::find(at + 1, graph_.outputs.end(), *at) != graph_.outputs.end();
+    if (grows) {
+      outputs.push_back(growing->leave(*this, *at));
+      continue;
+    }
     outputs.push_back(stays ? value : std::move(value));
   }
   return outputs;

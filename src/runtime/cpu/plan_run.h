@@ -18,6 +18,7 @@
 namespace redfuser::runtime {
 
 class CallRun;
+class GrowingBody;
 
 // What happens around the steps of a run.
 class StepObserver {
@@ -60,8 +61,11 @@ class PlanRun {
   // plan does not serve them.
   void run(int64_t memory_limit, StepObserver* observer);
   // The same for inputs in the graph's order, whose types the program takes: the outputs, in order.
+  // `growing` may be null.
   std::vector<Tensor> run(std::span<const Tensor* const> inputs, int64_t memory_limit,
-                          StepObserver* observer);
+                          StepObserver* observer, GrowingBody* growing);
+  // Before the first run of the caller's: bodies within forget which of their sizes grow.
+  void restart();
 
   // The largest number of bytes of values alive at once in the last run.
   int64_t peak() const { return peak_; }
@@ -76,6 +80,7 @@ class PlanRun {
   void find_leaving();
   void run_step(size_t number, StepObserver* observer);
   void compute(size_t number, cpu::RunContext& context, StepObserver* observer);
+  void check_positions(size_t number, cpu::RunContext& context) const;
   // Whether the value is written to memory of the caller, which no limit counts.
   bool is_callers(ir::ValueId id) const;
   // The bytes that the step's inner values may take beside its outputs. Throws UserError where the

@@ -37,15 +37,17 @@ std::shared_ptr<CascadePlan> program(StepForm& form, bool resident) {
 std::string refusal_of(const StepForm& form) {
   if (form.growing == nullptr) return "";
   const cascade::Streaming& s = streaming_of(form);
+  const bool grows = form.growing->grows(s.cascade.stream->extent());
   bool counts = false, folds = false;
   const auto scan = [&](ir::Expr root) {
     folds = folds || form.growing->folds_growing(root);
     visit(root, [&](ir::Expr e) {
-      counts = counts || (e->op == ir::ExprOp::Leaf && e->leaf_kind == ir::LeafKind::Count);
+      counts =
+          counts || (grows && e->op == ir::ExprOp::Leaf && e->leaf_kind == ir::LeafKind::Count);
     });
   };
   for (const cascade::Accumulator& fold : s.accumulators) {
-    if (picks_element(fold.reduction)) return "the best elements of a row that grows";
+    if (grows && picks_element(fold.reduction)) return "the best elements of a row that grows";
     scan(fold.lift);
     if (fold.transport != nullptr) scan(fold.transport);
   }

@@ -24,6 +24,7 @@ class CascadePlan final : public TilePlan {
   // With these tiles.
   StepTime time(int threads) const;
   void run(RunContext& context) const override;
+  bool is_exact() const override { return !growing_; }
 
   int64_t outer() const { return outer_; }
   int64_t rows() const { return rows_; }

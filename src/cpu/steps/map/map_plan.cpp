@@ -66,7 +66,10 @@ void MapPlan::build(const StepForm& form, const MapSection* section, SplitForm s
   TileBuilder builder(pool, program, dims);
   for (ir::Expr axis : split.outer) outer_.push_back({builder.set_outer(axis), extent_of(axis)});
   outers_ = extent_of(split.outer);
-  if (growing_) growing_->set_axes(builder, split.rows, split.columns);
+  if (growing_) {
+    growing_->set_axes(builder, split.rows, split.columns);
+    exact_ = growing_->is_exact({&split.outer}, {&split.rows, &split.columns});
+  }
   builder.set_rows(split.rows);
   rows_ = extent_of(split.rows);
   if (!split.columns.empty()) {

@@ -33,6 +33,7 @@ class MapPlan final : public TilePlan {
   StepTime time(int threads) const;
 
   void run(RunContext& context) const override;
+  bool is_exact() const override { return exact_; }
   // The same without allocating the outputs.
   void run_allocated(RunContext& context) const;
 
@@ -53,6 +54,7 @@ class MapPlan final : public TilePlan {
   int64_t rows_ = 1, columns_ = 1, row_tile_ = 1, column_tile_ = 1;
   int scope_ = kNoScope;
   std::optional<GrowingExtents> growing_;
+  bool exact_ = true;
 };
 
 // A pointwise step section by section.

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "base/deferred_contents.h"
 #include "base/error.h"
 #include "codegen/select/memory_orders.h"
 #include "runtime/gpu/bound/arena.h"
@@ -215,10 +216,9 @@ std::vector<Placed> GpuProgram::place_constants(const std::vector<codegen::GpuSt
     if (buffer.value < 0) return;
     const Tensor& tensor = graph().values[static_cast<size_t>(buffer.value)].constant;
     if (!tensor.defined()) return;
-    const void* storage = tensor.contents() ? tensor.contents().get() : tensor.data();
     const codegen::MemoryOrder* order = target_.order_of(buffer.value);
     const auto [found, added] =
-        offsets.try_emplace({storage, order ? *order : codegen::MemoryOrder()}, bytes);
+        offsets.try_emplace({storage_of(tensor), order ? *order : codegen::MemoryOrder()}, bytes);
     constants_[buffer.value] = found->second;
     if (!added) return;
     placed.push_back({order ? reordered(tensor, *order) : tensor, bytes});
