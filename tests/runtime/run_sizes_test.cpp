@@ -114,7 +114,7 @@ TEST(RunSizes, FollowFromValuesWithinAPlan) {
       *i.as<int64_t>() = k;
       const Tensor x = ramp({16, 4}, -2);
       const std::vector<const Tensor*> inputs = {&x, &starts, &ends, &i};
-      const std::vector<Tensor> outputs = plan.run(inputs, int64_t{1} << 30, nullptr);
+      const std::vector<Tensor> outputs = plan.run(inputs, int64_t{1} << 30, nullptr, nullptr);
       const Tensor wanted =
           evaluated(model, {{"x", x}, {"starts", starts}, {"ends", ends}, {"i", i}}).at("y");
       const Comparison comparison = compare("y", outputs[0], wanted, {1e-5, 1e-6});

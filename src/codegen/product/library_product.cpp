@@ -385,9 +385,9 @@ namespace {
 bool padding_pays(const StepBuilder& builder, const fuse::ProductStep& step, int64_t value,
                   ir::Expr offset, const std::string& comment) {
   const auto trial = [&](bool pads) {
-    StepBuilder result = builder.trial();
-    result.product_family = builder.product_family;
-    result.product_config = builder.product_config;
+    // With what the step has in scratch memory, and reads already by offsets.
+    StepBuilder result = builder;
+    result.result.calls.clear();
     result.pads_operands = pads;
     return result;
   };

@@ -180,6 +180,24 @@ std::string calls_text(const GpuStep& step, const KnownSizes& sizes) {
   return fmt::format("{} calls: {}", choices.size(), fmt::join(parts, ", "));
 }
 
+namespace {
+
+// Whether a thread for each result takes less than lanes that share a row, where all sizes are
+// constants and rows are short.
+bool threads_pay(StepBuilder& builder, const fuse::ReduceStep& step, const FlatStreaming& form,
+                 const RowChoices& rows) {
+  constexpr int64_t kShortRow = 32;
+  ir::Expr length = form.length();
+  const bool known = std::all_of(form.cascade.rows.begin(), form.cascade.rows.end(),
+                                 [](ir::Expr row) { return row->extent()->is_constant(); });
+  if (!known || !length->is_constant() || length->integer > kShortRow) return false;
+  if (rows.choices.empty()) return false;
+  const Offer threads = reduce_offer(builder, step);
+  return threads.time > 0 && threads.time < rows.choices.front().time;
+}
+
+}  // namespace
+
 std::vector<Candidate> reduce_configs(StepBuilder& builder, const fuse::ReduceStep& step) {
   const auto scan = scan_form(builder, step);
   if (scan && !leaves_out(builder, kScanFamily)) {
@@ -187,7 +205,10 @@ std::vector<Candidate> reduce_configs(StepBuilder& builder, const fuse::ReduceSt
   }
   const auto rows = rows_of(builder, step);
   const auto* form = std::get_if<FlatStreaming>(&rows);
-  return form == nullptr ? std::vector<Candidate>() : row_choices(builder, *form).choices;
+  if (form == nullptr) return {};
+  RowChoices found = row_choices(builder, *form);
+  if (threads_pay(builder, step, *form, found)) return {};
+  return std::move(found.choices);
 }
 
 void choose_reduce(StepBuilder& builder, const fuse::ReduceStep& step) {
@@ -204,6 +225,13 @@ void choose_reduce(StepBuilder& builder, const fuse::ReduceStep& step) {
     offers = {offer_of(builder), {form == nullptr ? "row" : found.family, "", 0, refusal}};
     offers.push_back(std::move(other));
     if (scan) offers.push_back({kScanFamily, "", 0, "it fails"});
+    return;
+  }
+  if (threads_pay(builder, step, *form, found)) {
+    generate_reduce(builder, step);
+    builder.result.time = time_of(builder.result, builder.sizes, builder.target);
+    const std::string rows = to_string(found.choices.front().choice);
+    offers = {offer_of(builder), {found.family, rows, found.choices.front().time, "", false, rows}};
     return;
   }
   if (found.some_fail) add_row_folds(builder, *form, found.choices.front().choice);

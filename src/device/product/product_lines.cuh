@@ -41,17 +41,11 @@ struct ProductLines {
 #pragma unroll 2
       for (int line = from; line < end; ++line) finish(line, part, compute);
     } else {
-      // Without branches, the loads of groups of a line are in flight together.
-      const bool whole = Tile::kWholeColumns || place.column + Tile::kColumns <= columns;
 #pragma unroll 1
       for (int line = from; line < end; ++line) {
-        if (whole) {
-          finish_groups(line, part, compute);
-        } else {
-#pragma unroll 1
-          for (int at = part; valid(at) > 0 && at < Tile::kColumns; at += 32 * Tile::kWidth) {
-            finish(line, at, compute);
-          }
+#pragma unroll
+        for (int at = part; at < Tile::kColumns; at += 32 * Tile::kWidth) {
+          if (valid(at) > 0) finish(line, at, compute);
         }
       }
     }
@@ -65,14 +59,6 @@ struct ProductLines {
   }
 
  private:
-  template <typename Compute>
-  __device__ __forceinline__ void finish_groups(int line, int part, const Compute& compute) const {
-#pragma unroll
-    for (int at = 0; at < Tile::kColumns; at += 32 * Tile::kWidth) {
-      finish(line, part + at, compute);
-    }
-  }
-
   __device__ __forceinline__ long long valid(int part) const {
     return Tile::kWholeColumns ? Tile::kWidth : columns - (place.column + part);
   }
