@@ -34,7 +34,8 @@ std::vector<Case> cases() {
       {"distances", "g " + distance + "e = Abs(d) y = ReduceSum<keepdims = 0>(e, a2) }",
        "contraction"},
       {"distances_and_a_root",
-       "g " + distance + "e = Mul(d, d) s = ReduceSum<keepdims = 0>(e, a2) y = Sqrt(s) }", "map"},
+       "g " + distance + "e = Mul(d, d) s = ReduceSum<keepdims = 0>(e, a2) y = Sqrt(s) }",
+       "contraction"},
       {"greatest_of_sums",
        "g (float16[512, 300] a, float16[300, 400] b) => (float16[512, 400] y) {" + axes(2, 0, 1) +
            "u = Unsqueeze(a, a0) v = Unsqueeze(b, a1) s = Add(u, v) "
