@@ -63,6 +63,11 @@ std::vector<RowCase> row_cases() {
       {"absmax",
        "g (float[m,n] x) => (float[m,n] y) {a = Constant<value = int64[1] {-1}>() p = Abs(x) "
        "c = ReduceMax<keepdims=1>(p, a) y = Div(x, c)}"},
+      // Elements of the second operand lie between those of a row.
+      {"softmax_into_columns",
+       "g (float16[m,n] x, float16[n,2] w) => (float16[m,2] y) {p = Softmax<axis=-1>(x) "
+       "y = MatMul(p, w)}",
+       4e-3, 4e-3},
       {"entropy",
        "g (float[m,n] x) => (float[m] y) {a = Constant<value = int64[1] {-1}>() "
        "p = Softmax<axis=-1>(x) q = LogSoftmax<axis=-1>(x) s = Mul(p, q) "

@@ -8,6 +8,7 @@ namespace redfuser::codegen {
 namespace {
 
 constexpr int64_t kMaxStride = 4;
+constexpr size_t kVectorBytes = 16;
 // Words per thread that are loaded in advance for outputs while a warp reduces its row. Beyond
 // this, other blocks hide the latency.
 constexpr int kMaxWaiting = 32;
@@ -84,7 +85,10 @@ void RowReads::add(ir::Expr read, bool output) {
   Item item;
   item.value = read->integer;
   int place = 0;
-  if (const auto affine = consecutive(read->args[0])) {
+  // Elements between those of a row are loaded with them, as vectors: the width is their alignment.
+  const bool vectors = config_.width * size_of(kernel_.dtype_of(item.value)) >= kVectorBytes;
+  const auto affine = consecutive(read->args[0]);
+  if (affine && (vectors || affine->stride->is_constant(1))) {
     item.stride = static_cast<int>(affine->stride->integer);
     for (auto& [monomial, coefficient] : to_polynomial(affine->base)) {
       if (monomial.empty()) place = static_cast<int>(coefficient % item.stride);
