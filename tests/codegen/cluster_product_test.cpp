@@ -11,7 +11,8 @@ namespace {
 struct Case {
   const char* name;
   std::string rows, operands, body;
-  bool taken;  // on sm_90
+  bool taken;        // on sm_90
+  int launches = 1;  // with copies of operands that TMA does not read
 };
 
 std::string graph_of(const Case& c, const std::string& type = "float16") {
@@ -30,7 +31,7 @@ std::vector<Case> cases() {
       {"rows_of_two_axes", "2, 50", "768, 3072", kGelu, true},
       {"by_rows", "100", "3072, 768", transposed, true},
       {"odd_columns", "128", "768, 3000", "p = MatMul(x, w) y = Relu(p)", true},
-      {"unaligned", "128", "768, 3001", "p = MatMul(x, w) y = Relu(p)", false},
+      {"copied_columns", "128", "768, 3001", "p = MatMul(x, w) y = Relu(p)", true, 2},
       {"many_rows", "8192", "768, 3072", kGelu, false},
   };
 }
@@ -53,7 +54,7 @@ TEST_P(CodegenClusterProducts, AreTaken) {
     ASSERT_EQ(kernel != nullptr, c.taken && target.architecture == 90) << target.architecture;
     if (kernel == nullptr) continue;
     EXPECT_EQ(model.products, 0);
-    EXPECT_EQ(model.launches, 1);
+    EXPECT_EQ(model.launches, c.launches);
     EXPECT_EQ(kernel->cluster,
               codegen::KernelConfig({kernel->family, kernel->config}).at("blocks"));
   }
