@@ -231,7 +231,8 @@ class GroupBuilder {
     // A node that binds run-time sizes stays a step of its own.
     if (facts_.binds(node)) return false;
     if (!ours && !facts_.view(node) && !facts_.unpacks(node)) return false;
-    return !facts_.reduces(node) || facts_.contracts(node) || (ours && finishes(node));
+    if (!facts_.reduces(node) || facts_.contracts(node)) return true;
+    return ours && !facts_.contracts_integers(node) && finishes(node);
   }
 
   // The body is elementwise over the results of a reduction, each of which it uses once.

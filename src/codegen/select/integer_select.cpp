@@ -48,19 +48,22 @@ double time_at(const StepBuilder& builder, const IntegerForm& form, const KnownS
   return integer_choices(form, integer_sizes(form, sizes), builder.target).front().time;
 }
 
+// The estimate of a sum for each result may be so many times too low for products of integers.
+constexpr double kDoubt = 2;
+
 // Whether the tensor cores take less time: at the sizes of the builder, or of unknown ones by the
 // ratio at nominal ones.
 bool is_faster(const StepBuilder& builder, const fuse::ProductStep& step, const IntegerForm& form,
                const GpuStep& reduction) {
   if (sizes_known(builder.graph, builder.step, builder.sizes)) {
-    return time_at(builder, form, builder.sizes) <= reduction.time;
+    return time_at(builder, form, builder.sizes) <= kDoubt * reduction.time;
   }
   double ratio = 1;
   for (const int64_t size : {32, 512}) {
     const KnownSizes sizes = KnownSizes::all(size);
     ratio *= time_at(builder, form, sizes) / Reduction(builder, step, sizes).make().time;
   }
-  return ratio <= 1;
+  return ratio <= kDoubt * kDoubt;
 }
 
 // The configuration of the launch that runs at these sizes; the first where they are not known.
