@@ -12,8 +12,8 @@ void copy_common(const Tensor& from, Tensor& to);
 // The tensor in memory of other sizes, of which those that are greater end with zeros.
 Tensor resized(const Tensor& tensor, const Dims& dims);
 
-// The elements of the tensor at the indices below `dims`, which are no greater than its sizes; the
-// tensor's own bytes where they lie one after another there.
+// The part of the tensor at indices below `dims`, each at most the tensor's size. It shares the
+// tensor's bytes where these are contiguous.
 Tensor part_below(const Tensor& tensor, const Dims& dims);
 
 // Whether the elements of a tensor of `dims` are the first ones in memory of sizes `room`.

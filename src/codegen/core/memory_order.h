@@ -14,7 +14,7 @@ namespace redfuser::codegen {
 // last.
 struct MemoryOrder : std::vector<int> {
   using std::vector<int>::vector;
-  // Every dimension has the size of whole vectors of 16 bytes. What is added is 0.
+  // Every dimension is padded with zeros to whole vectors of 16 bytes.
   bool padded = false;
 
   friend auto operator<=>(const MemoryOrder&, const MemoryOrder&) = default;

@@ -16,7 +16,7 @@ std::optional<MemoryOrder> order_of(const ir::Value& value) {
   if (whole(1) && whole(0)) return {};
   MemoryOrder order = {0, 1};
   if (!whole(1) && whole(0)) std::swap(order[0], order[1]);
-  // What is added to few elements is most of what kernels then load.
+  // Padding of few elements would be most of the bytes that kernels load.
   constexpr int64_t kVector = 8;
   order.padded = dims[0] > kVector && dims[1] > kVector;
   if (order == MemoryOrder{0, 1}) return {};

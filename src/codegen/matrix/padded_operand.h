@@ -20,7 +20,7 @@ struct ProductOperand {
 // The sizes of a vector divide `size`.
 bool is_whole(ir::ExprPool& pool, ir::Expr size, DType dtype);
 
-// Sets what is known of a constant matrix that is padded in memory and that the layout reads whole.
+// Notes the zeros behind a constant matrix that is padded in memory, if the layout reads all of it.
 void find_padding(const StepBuilder& builder, ProductOperand& operand, ir::Expr rows,
                   ir::Expr columns);
 

@@ -167,7 +167,7 @@ RF_INLINE double log_of(double x) {
   return (x < 0.0 || x != x) ? __builtin_nan("") : y;
 }
 
-// e^2a of a in [0, 10], as exp_by_parts has it: 2^n is no denormal number and one factor.
+// e^2a of a in [0, 10], by the method of exp_by_parts. One factor 2^n suffices: it is normal there.
 template <class V>
 RF_INLINE V exp_of_double(V a) {
   const V shifted = a * 2.88539008f + 12583039.0f;  // 1.5·2^23 + 127

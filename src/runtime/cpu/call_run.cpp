@@ -47,7 +47,7 @@ class Parts {
   void add(std::vector<Tensor>& results) {
     const size_t first = results.size() - parts_.size();
     for (size_t o = 0; o < parts_.size(); ++o) {
-      // Memory with room for more is no part's to keep.
+      // No part keeps memory that has room for more.
       Tensor& part = results[first + o];
       parts_[o].push_back(room_of(part) != nullptr ? copied(part) : std::move(part));
     }
