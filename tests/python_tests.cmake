@@ -87,6 +87,9 @@ if(REDFUSER_PYTHON AND REDFUSER_TOOLS)
            COMMAND ${REDFUSER_PYTHON} -B -W ignore ${CMAKE_CURRENT_LIST_DIR}/python/verify_test.py
                    $<TARGET_FILE:redfuser-opt> $<TARGET_FILE:redfuser-run>
                    ${PROJECT_SOURCE_DIR}/models)
+  add_test(NAME python.drawn
+           COMMAND ${REDFUSER_PYTHON} -B -W ignore ${CMAKE_CURRENT_LIST_DIR}/python/drawn_test.py
+                   $<TARGET_FILE:redfuser-run>)
   add_test(NAME python.random_graphs
            COMMAND ${REDFUSER_PYTHON} -B -W ignore
                    ${CMAKE_CURRENT_LIST_DIR}/python/random_graphs_test.py
