@@ -6,7 +6,10 @@
 //   kWidth, kPhases    adjacent rows of a thread; passes over a tile's elements
 //   kBeside            so many adjacent rows, a power of two, are one: their states are merged
 //   State              of a row, with identity(), merge(s, t) and merged<High, Low>(s)
-//   Row, Words, Tail   of a thread's rows: coordinates; loaded words of an element; final results
+//   Row, Words, Tail   of a thread's rows: coordinates; loaded words of an element (of the last
+//   rows
+//                      in place of those behind them, so that no load is conditional); final
+//                      results
 //   Values             of an element's results in a thread's rows, where kMapsBack
 //   row_of(outer, column), set_parts(row, v), read<Reads>(words, row, at)
 //   start(t, s), begin(t, s, added), settle<Whole>(Phase<P>, t, s)
@@ -41,23 +44,19 @@ struct ColumnTile {
   static constexpr int Shares = ByWarps ? Threads / 32 : Along;  // states of a row in shared memory
 };
 
-// Loads N elements from `from`, of which the first `valid` exist. Vector: all or none exist, and
-// the address is aligned to the group.
+// Loads N elements from `from`, of which the first `valid` exist. Vector: all exist, and the
+// address is aligned to the group.
 template <typename T, int N, bool Vector, int W>
 __device__ __forceinline__ void load_column(unsigned (&words)[W], const T* from, int valid) {
   constexpr int kBytes = N * static_cast<int>(sizeof(T));
   if constexpr (Vector && kBytes >= 4) {
-    if (valid > 0) {
-      load_aligned<T, N, true>(words, from);
-    } else {
-#pragma unroll
-      for (int w = 0; w < W; ++w) words[w] = 0;
-    }
+    load_aligned<T, N, true>(words, from);
   } else {
     gather_words<N>(words, from, 0, valid);
   }
 }
 
+// Stores the first `valid` of N values. Vector: all or none.
 template <int N, bool Vector, typename T>
 __device__ __forceinline__ void store_column(T* to, const ValueOf<T> (&values)[N], int valid) {
   if constexpr (Vector && N * sizeof(T) >= 4) {

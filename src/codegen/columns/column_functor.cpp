@@ -109,10 +109,11 @@ void ColumnFunctor::bind_rows(Emitter& emitter, const std::string& column) const
 }
 
 // `at`, the streamed element of a function's `position`, and its digits in `roots`.
-void ColumnFunctor::bind_element(Emitter& emitter, const std::vector<ir::Expr>& roots) const {
+void ColumnFunctor::bind_element(Emitter& emitter, const std::vector<ir::Expr>& roots,
+                                 const std::string& column) const {
   emitter.line("const long long at = position;");
   emitter.bind(form_.cascade.stream, "at");
-  bind_rows(emitter, "row.column");
+  bind_rows(emitter, column);
   bind_digits(emitter, roots, form_.cascade.stream, "position");
 }
 
@@ -142,7 +143,7 @@ std::string ColumnFunctor::pointer(Emitter& emitter, const Item& item,
 }
 
 std::string ColumnFunctor::row_members() const {
-  std::string text = "long long column;\nint valid;\n";
+  std::string text = "long long column, held;\nint valid;\n";
   for (size_t i = 0; i < columns_.outer.size(); ++i) text += fmt::format("long long c{};\n", i);
   for (size_t i = 0; i < reads_.size(); ++i) {
     if (reads_[i].place.stride) text += fmt::format("const {}* in{};\n", storage(reads_[i]), i);
@@ -162,18 +163,22 @@ std::string ColumnFunctor::row_function() {
   e.line("Row row;\nrow.column = column;");
   e.line(fmt::format(
       "row.valid = static_cast<int>(max_of(min_of({} - column, kWidth + 0ll), 0ll));", columns));
+  e.line(fmt::format("row.held = Vector ? min_of(column, {} - kWidth) : column;", columns));
   Emitter at = emitter();
   bind_coordinates(at, columns_.outer, "outer");
   for (size_t i = 0; i < columns_.outer.size(); ++i) {
     at.line(fmt::format("row.c{} = {};", i, at.emit(columns_.outer[i])));
   }
   e.line(at.close());
-  bind_rows(e, "column");
+  Emitter from = emitter();
+  bind_rows(from, "row.held");
   for (size_t i = 0; i < reads_.size(); ++i) {
     if (!reads_[i].place.stride) continue;
-    e.line(fmt::format("row.in{} = {} + {};", i, kernel_.buffer(reads_[i].value),
-                       e.emit(reads_[i].place.base)));
+    from.line(fmt::format("row.in{} = {} + {};", i, kernel_.buffer(reads_[i].value),
+                          from.emit(reads_[i].place.base)));
   }
+  e.line(fmt::format("{{\n{}}}", from.close()));
+  bind_rows(e, "column");
   for (size_t i = 0; i < outputs_.size(); ++i) {
     if (!outputs_[i].place.stride) continue;
     e.line(fmt::format("row.out{} = {} + {};", i, kernel_.buffer(outputs_[i].value, true),
@@ -222,7 +227,7 @@ std::string ColumnFunctor::load_function() {
   for (const Item& item : reads_) {
     if (!item.place.stride) offsets.push_back(item.place.offset);
   }
-  bind_element(e, offsets);
+  bind_element(e, offsets, "row.held");
   for (size_t i = 0; i < reads_.size(); ++i) {
     const Item& item = reads_[i];
     std::vector<std::string> sets;
@@ -233,8 +238,9 @@ std::string ColumnFunctor::load_function() {
     const std::string from = pointer(e, item, fmt::format("in{}", i));
     e.line(item.place.shared
                ? fmt::format("load_column<{}, 1, false>(words.k{}, {}, 1);", storage(item), i, from)
-               : fmt::format("load_column<{}, kWidth, {}>(words.k{}, {}, row.valid);",
-                             storage(item), flag(item), i, from));
+               : fmt::format(
+                     "load_column<{}, kWidth, {}>(words.k{}, {}, Vector ? kWidth : row.valid);",
+                     storage(item), flag(item), i, from));
     const std::string body = e.close();
     e.line(fmt::format("if constexpr ({}) {{\n{}}}", fmt::join(sets, " || "), body));
   }

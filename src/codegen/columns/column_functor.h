@@ -36,7 +36,8 @@ class ColumnFunctor {
   void add_output(const FlatStreaming::Output& output);
   bool alignable(int64_t value, const ColumnOffset& place, bool written);
   void bind_rows(Emitter& emitter, const std::string& column) const;
-  void bind_element(Emitter& emitter, const std::vector<ir::Expr>& roots) const;
+  void bind_element(Emitter& emitter, const std::vector<ir::Expr>& roots,
+                    const std::string& column = "row.column") const;
   std::vector<ir::Expr> computed(std::vector<ir::Expr> roots) const;
   void bind_own(Emitter& emitter) const;
   std::string pointer(Emitter& emitter, const Item& item, const std::string& name) const;
