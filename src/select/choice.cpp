@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "select/by_time.h"
 
 namespace redfuser::select {
 
@@ -21,8 +22,7 @@ std::string to_string(const KernelConfig& choice) {
 
 std::vector<Candidate> best_choices(std::vector<Candidate> chosen,
                                     std::vector<Candidate> candidates) {
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.time < b.time; });
+  candidates = by_time(std::move(candidates));
   std::vector<Candidate> best = std::move(chosen);
   if (best.size() > kMaxChoices) best.resize(kMaxChoices);
   for (Candidate& candidate : candidates) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "codegen/core/tma_tile.h"
+#include "select/by_time.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -147,9 +148,7 @@ std::vector<Candidate> chain_choices(const ChainForm& form, int64_t rows, const 
       }
     }
   }
-  std::stable_sort(choices.begin(), choices.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.time < b.time; });
-  return choices;
+  return select::by_time(std::move(choices));
 }
 
 }  // namespace redfuser::codegen

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "codegen/core/tma_tile.h"
+#include "select/by_time.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -160,9 +161,7 @@ std::vector<Candidate> cluster_choices(const ClusterForm& form, int64_t rows,
       }
     }
   }
-  std::stable_sort(choices.begin(), choices.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.time < b.time; });
-  return choices;
+  return select::by_time(std::move(choices));
 }
 
 }  // namespace redfuser::codegen

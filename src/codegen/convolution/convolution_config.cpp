@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "select/by_time.h"
 #include "select/overlap.h"
 
 namespace redfuser::codegen {
@@ -126,9 +127,7 @@ std::vector<Candidate> convolution_choices(const ConvolutionCounts& counts, cons
           {{kConvolutionFamily, config.parameters()}, convolution_time(config, counts, target)});
     }
   }
-  std::stable_sort(choices.begin(), choices.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.time < b.time; });
-  return choices;
+  return select::by_time(std::move(choices));
 }
 
 }  // namespace redfuser::codegen

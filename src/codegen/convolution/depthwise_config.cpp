@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "select/by_time.h"
 #include "select/overlap.h"
 
 namespace redfuser::codegen {
@@ -91,9 +92,7 @@ std::vector<Candidate> depthwise_choices(const ConvolutionForm& form, const Know
         select::kLaunchTime + select::overlapped(work, bytes / (kMemoryShare * target.dram_rate));
     choices.push_back({{kDepthwiseFamily, config.parameters()}, time});
   }
-  std::stable_sort(choices.begin(), choices.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.time < b.time; });
-  return choices;
+  return select::by_time(std::move(choices));
 }
 
 }  // namespace redfuser::codegen

@@ -6,6 +6,7 @@
 #include "codegen/core/size_classes.h"
 #include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/elementwise/tiled_map.h"
+#include "select/by_time.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -79,9 +80,7 @@ std::vector<Candidate> map_configs(StepBuilder& builder, const fuse::MapStep& st
   std::vector<Candidate> choices = {{{kMapFamily, {}}, forms.plain.time(builder, builder.sizes)},
                                     {{kTiledMapFamily, {}}, tiles->time(builder, builder.sizes)}};
   if (builder.leaves_out(kMapFamily)) choices.erase(choices.begin());
-  std::stable_sort(choices.begin(), choices.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.time < b.time; });
-  return choices;
+  return select::by_time(std::move(choices));
 }
 
 void generate_map(StepBuilder& builder, const fuse::MapStep& step, const KernelConfig& choice) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "select/by_time.h"
 #include "select/overlap.h"
 
 namespace redfuser::codegen {
@@ -138,9 +139,7 @@ std::vector<Candidate> integer_choices(const IntegerForm& form, const IntegerSiz
                          integer_time(form, config, sizes, target)});
     }
   }
-  std::stable_sort(choices.begin(), choices.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.time < b.time; });
-  return choices;
+  return select::by_time(std::move(choices));
 }
 
 }  // namespace redfuser::codegen

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "select/by_time.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -221,9 +222,7 @@ std::vector<Candidate> thin_choices(const ThinForm& form, int padded, double lin
       }
     }
   }
-  std::stable_sort(choices.begin(), choices.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.time < b.time; });
-  return choices;
+  return select::by_time(std::move(choices));
 }
 
 }  // namespace redfuser::codegen

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "select/by_time.h"
+
 namespace redfuser::codegen {
 namespace {
 
@@ -222,9 +224,7 @@ std::vector<Candidate> recurrent_choices(const RecurrentForm& form, const Target
     const RecurrentConfig grid = grid_config(form, target, sequences);
     if (grid.blocks > (clusters ? kMostBlocks : 1)) add(grid);
   }
-  std::stable_sort(choices.begin(), choices.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.time < b.time; });
-  return choices;
+  return select::by_time(std::move(choices));
 }
 
 }  // namespace redfuser::codegen

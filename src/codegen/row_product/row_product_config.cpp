@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "select/by_time.h"
+
 namespace redfuser::codegen {
 namespace {
 
@@ -112,9 +114,7 @@ std::vector<Candidate> row_product_choices(StepBuilder& builder, const RowProduc
       }
     }
   }
-  std::stable_sort(choices.begin(), choices.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.time < b.time; });
-  return choices;
+  return select::by_time(std::move(choices));
 }
 
 }  // namespace redfuser::codegen

@@ -12,6 +12,7 @@
 #include "codegen/attention/mma/split_kv_cost.h"
 #include "codegen/attention/pack_gqa.h"
 #include "codegen/elementwise/aligned_accesses.h"
+#include "select/by_time.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -199,8 +200,7 @@ class Choices {
           some.push_back(hopper_candidate(config));
         }
       }
-      std::stable_sort(some.begin(), some.end(),
-                       [](const Candidate& a, const Candidate& b) { return a.time < b.time; });
+      some = select::by_time(std::move(some));
       some.resize(std::min(some.size(), kMaxOfGroups));
       candidates_.insert(candidates_.end(), some.begin(), some.end());
     }

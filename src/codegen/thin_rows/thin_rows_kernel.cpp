@@ -7,6 +7,7 @@
 
 #include "codegen/product/thin_kernel.h"
 #include "codegen/rows/row_functor.h"
+#include "select/by_time.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -123,9 +124,7 @@ std::vector<Candidate> thin_rows_choices(const ThinRowsForm& form, const ThinRow
     each.time = thin_rows_time(form, of, config, sizes, target);
     choices.push_back(std::move(each));
   }
-  std::stable_sort(choices.begin(), choices.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.time < b.time; });
-  return choices;
+  return select::by_time(std::move(choices));
 }
 
 }  // namespace redfuser::codegen
