@@ -91,12 +91,6 @@ __device__ __forceinline__ T mask_reduce(T value) {
   return value;
 }
 
-// The same over the aligned groups of `Lanes` lanes of a warp.
-template <typename Op, int Lanes, typename T>
-__device__ __forceinline__ T lanes_reduce(T value) {
-  return mask_reduce<Op, Lanes / 2, 1>(value);
-}
-
 constexpr int kSlotBytes = 16;
 
 // Over the `Warps` warps of a block. `slots`: Warps slots, not reused before the next

@@ -27,7 +27,6 @@ struct ClusterTile {
   static constexpr int kPitch = Products * Columns + 8, kSumBytes = Lines * kPitch * 4;
   static constexpr int kDataBytes = kStages * kStageBytes > kSumBytes ? kStages* kStageBytes
                                                                       : (kSumBytes + 15) / 16 * 16;
-  static constexpr int kMemoryBytes = kDataBytes + kStages * 16;
   // Rows that a block finishes, and groups of 8 columns.
   static constexpr int kOwnLines = Lines / Blocks, kGroups = Columns / 8;
   static_assert(kStages >= 2 && Lines % 8 == 0 && Lines % Blocks == 0 && Lines <= Rows);

@@ -24,8 +24,6 @@ struct LargeHeadConfig {
   int scorers = 2;       // warpgroups that compute scores, each of keys / scorers: 1 or 2
   int cluster = 1;       // blocks of a cluster: 1 or 2
 
-  int group_keys() const { return keys / scorers; }
-
   Parameters parameters() const {
     return {{"keys", keys},
             {"key_stages", key_stages},
