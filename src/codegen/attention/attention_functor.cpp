@@ -6,16 +6,14 @@
 
 #include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/elementwise/group_text.h"
-#include "codegen/functor/state_functor.h"
-#include "codegen/text/indent.h"
+#include "codegen/text/function_text.h"
 #include "ir/polynomial.h"
 #include "ir/scalars/operations.h"
 
 namespace redfuser::codegen {
 namespace {
 
-const StateText::ReferenceNames kOfParts = {"part.r", "to.r"}, kOfMove = {"from.r", "to.r"},
-                                kOfIdentity = {"s.r", "s.r"};
+const StateText::ReferenceNames kOfParts = {"part.r", "to.r"}, kOfIdentity = {"s.r", "s.r"};
 
 bool is_costly(ir::Expr e) {
   bool result = false;
@@ -134,8 +132,7 @@ std::string AttentionFunctor::line_function() {
   bind_block(e);
   if (form_.row) e.bind(form_.row, "line");
   set_parts(e, line_parts_, "row", "f");
-  return fmt::format("{}void set_line(Row& row, long long line) const {}", kInline,
-                     braced(e.close()));
+  return function_text("void set_line(Row& row, long long line) const", e.close());
 }
 
 std::string AttentionFunctor::row_function() {
@@ -152,8 +149,7 @@ std::string AttentionFunctor::row_function() {
     set_parts(e, block_parts_, "row", "b");
     e.line("set_line(row, line);\nreturn row;");
   }
-  return fmt::format("{}Row row_of(long long other, long long line) const {}", kInline,
-                     braced(e.close()));
+  return function_text("Row row_of(long long other, long long line) const", e.close());
 }
 
 // Adds a scalar to a merged state: accumulator `done` - 1, or the count if it is 0. Settles the
@@ -172,18 +168,20 @@ std::string AttentionFunctor::scalar_function(size_t number, size_t done, size_t
     parts.combine(done - 1, fmt::format("to.a{}", done - 1), "part", "to");
   }
   for (size_t ready = done; ready <= next; ++ready) merged.update_references(ready, "to");
-  return fmt::format(
-      "{0}void add(Scalar<{1}>, State& to, const State& part, const Row& row) const {2}"
-      "{0}void settle(Scalar<{1}>, State& to, const Row& row) const {3}",
-      kInline, number, braced(add.close()), braced(settle.close()));
+  return function_text(
+             fmt::format("void add(Scalar<{}>, State& to, const State& part, const Row& row) const",
+                         number),
+             add.close()) +
+         function_text(
+             fmt::format("void settle(Scalar<{}>, State& to, const Row& row) const", number),
+             settle.close());
 }
 
 std::string AttentionFunctor::identity_function() {
   Emitter e = emitter();
   bind_row(e);
-  return fmt::format(
-      "{}State identity(const Row& row) const {{\n{}}}\n", kInline,
-      StateText(e, rows_, kOfIdentity, form_.value_accumulator).identity_with_references());
+  StateText(e, rows_, kOfIdentity, form_.value_accumulator).identity(true);
+  return function_text("State identity(const Row& row) const", e.close());
 }
 
 std::string AttentionFunctor::scalar_functions() {
@@ -204,30 +202,28 @@ std::string AttentionFunctor::move_function() {
   Emitter e = emitter();
   bind_row(e);
   e.nest({rows_.accumulators[form_.value_accumulator].transport});
-  StateText(e, rows_, kOfMove, form_.value_accumulator).move_columns("values", "from");
-  return fmt::format(
-      "template <int N>\n{}void move(float (&values)[N], const State& from, const State& to, const "
-      "Row& row) const {{\n{}}}\n",
-      kInline, e.close());
+  StateText(e, rows_, kOfStep, form_.value_accumulator).move_columns("values", "from");
+  return function_text(
+      "void move(float (&values)[N], const State& from, const State& to, const Row& row) const",
+      e.close(), "int N");
 }
 
 std::string AttentionFunctor::finish_function() {
   Emitter e = emitter();
   StateText state(e, rows_, {}, form_.value_accumulator);
-  e.line("Tail tail;");
   bind_row(e);
   state.bind_state("s");
   const std::string length = kernel_.size(rows_.length());
   state.bind(ir::LeafKind::Count, 0, length, DType::Int64);
   for (size_t i : row_results_) e.nest({rows_.finish[i]});
+  std::vector<std::string> values;
   for (size_t i : row_results_) {
     const std::string value = state.bind_result(i, length);
-    if (is_written(i)) e.line(fmt::format("tail.d{} = {};", i, value));
+    if (is_written(i)) values.push_back(value);
   }
-  set_parts(e, tail_parts_, "tail", "t");
-  e.line("return tail;");
-  return fmt::format("{}Tail finish(const State& s, const Row& row) const {{\n{}}}\n", kInline,
-                     e.close());
+  for (const InvariantPart& part : tail_parts_) values.push_back(e.emit(part.expr));
+  e.line(fmt::format("return {{{}}};", fmt::join(values, ", ")));
+  return function_text("Tail finish(const State& s, const Row& row) const", e.close());
 }
 
 void AttentionFunctor::bind_tail(Emitter& emitter, StateText& state) const {
@@ -252,10 +248,10 @@ std::string AttentionFunctor::write_function() {
   }
   e.nest(roots);
   for (const FlatStreaming::Output& output : rows_.outputs) write_output(e, state, output);
-  return fmt::format(
-      "template <int N>\n{}void write(const float (&values)[N], const State& s, const Row& row, "
-      "const Tail& tail, int first, bool exists) const {{\n{}}}\n",
-      kInline, e.close());
+  return function_text(
+      "void write(const float (&values)[N], const State& s, const Row& row, const Tail& tail, int "
+      "first, bool exists) const",
+      e.close(), "int N");
 }
 
 // The condition under which four columns are stored together; empty if columns are not adjacent.
@@ -273,8 +269,8 @@ std::string AttentionFunctor::aligned_outputs() const {
     const std::string one = is_aligned(output);
     if (!one.empty() && one != "false") conditions.push_back(one);
   }
-  return fmt::format("{}bool aligned_outputs() const {{ return {}; }}\n", kInline,
-                     all_of(conditions));
+  return function_text("bool aligned_outputs() const",
+                       fmt::format("return {};\n", all_of(conditions)));
 }
 
 void AttentionFunctor::write_output(Emitter& e, StateText& state,
@@ -295,10 +291,12 @@ void AttentionFunctor::write_output(Emitter& e, StateText& state,
     }
   });
   const std::string text = e.close();
-  e.line(fmt::format("{{\n{}}}", text));
+  e.line(rows_.outputs.size() > 1 ? fmt::format("{{\n{}}}", text) : text);
 }
 
 std::string AttentionFunctor::members() const {
+  Emitter e = emitter();
+  const StateText state(e, rows_, {}, form_.value_accumulator);
   Members row, tail;
   row.add("long long", "line");
   for (size_t i = 0; i < form_.others.size(); ++i) {
@@ -307,22 +305,21 @@ std::string AttentionFunctor::members() const {
   for (size_t i : row_results_) {
     if (is_written(i)) tail.add(value_type(rows_.finish[i]->dtype), fmt::format("d{}", i));
   }
-  return fmt::format("struct Row {{\n{}{}{}}};\nstruct Tail {{\n{}{}}};\n{}", row.text(),
-                     declare_parts(block_parts_, "b"), declare_parts(line_parts_, "f"), tail.text(),
-                     declare_parts(tail_parts_, "t"), kernel_.members());
+  return struct_text("State", state.members_with_references()) +
+         struct_text("Row", row.text() + declare_parts(block_parts_, "b") +
+                                declare_parts(line_parts_, "f")) +
+         struct_text("Tail", tail.text() + declare_parts(tail_parts_, "t")) + kernel_.members();
 }
 
-std::string AttentionFunctor::text(const std::string& more, bool merges) {
+std::string AttentionFunctor::text(const std::string& more, bool merges, const std::string& base) {
   const std::string functions = line_function() + row_function() + identity_function() + more +
                                 (merges ? scalar_functions() : "") + move_function() +
                                 finish_function() + write_function();
-  construction_ = fmt::format("Form{{{}}}", kernel_.member_values());
-  Emitter e = emitter();
-  return fmt::format(
-      "struct State {{\n{}}};\nstruct Form {{\nusing State = ::State;\n"
-      "static constexpr int kColumns = {};\n{}{}}};\n",
-      StateText(e, rows_, {}, form_.value_accumulator).members_with_references(),
-      padded_size(form_.column->extent()->integer), members(), functions);
+  construction_ = fmt::format("Form{{{}{}}}", base.empty() ? "" : "{}, ", kernel_.member_values());
+  return struct_text(
+      base.empty() ? "Form" : fmt::format("Form : {}", base),
+      fmt::format("static constexpr int kColumns = {};\n{}{}",
+                  padded_size(form_.column->extent()->integer), members(), functions));
 }
 
 }  // namespace redfuser::codegen

@@ -16,6 +16,9 @@ int state_head(const AttentionSpec& form);
 // Floats of a block of states: the heads of all rows, then their columns.
 int state_block(const AttentionSpec& form, int rows);
 
+// Names of the references before and after a tile.
+inline const StateText::ReferenceNames kOfStep = {"from.r", "to.r"};
+
 class AttentionFunctor {
  public:
   // `fast`: results are rounded to 16 bits afterwards. `inner`: what a main loop computes for each
@@ -23,9 +26,9 @@ class AttentionFunctor {
   AttentionFunctor(KernelText& kernel, const AttentionSpec& form, bool fast,
                    const std::vector<ir::Expr>& inner = {});
 
-  // struct State and struct Form, at namespace scope, with the kernel's parameters so far and the
-  // functions `more`. `merges`: with those of merge.cuh.
-  std::string text(const std::string& more = "", bool merges = true);
+  // struct Form, with the kernel's parameters so far and the functions `more`. `merges`: with those
+  // of merge.cuh. `base`: what Form derives from; empty if nothing.
+  std::string text(const std::string& more = "", bool merges = true, const std::string& base = "");
   // The text of a Form of the kernel that text() is for.
   const std::string& construction() const { return construction_; }
   // aligned_outputs(): whether write() stores columns together wherever it can.

@@ -4,17 +4,10 @@
 
 #include <fmt/format.h>
 
-#include "codegen/functor/state_functor.h"
-#include "codegen/text/indent.h"
+#include "codegen/text/function_text.h"
 #include "codegen/text/operation_text.h"
 
 namespace redfuser::codegen {
-
-namespace {
-
-const StateText::ReferenceNames kOfStep = {kReferencesBefore, kReferencesAfter};
-
-}  // namespace
 
 bool FoldFunctions::starts() const {
   return counts(rows_) || std::any_of(rows_.references.begin(), rows_.references.end(),
@@ -38,9 +31,8 @@ std::string FoldFunctions::start() const {
   functor_.bind_row(e);
   if (counts(rows_)) e.line("to.count = from.count + added;");
   StateText(e, rows_, kOfStep, form_.value_accumulator).update_references(0, "to");
-  return fmt::format(
-      "{}void start(State& to, const State& from, const Row& row, int added) const {}", kInline,
-      braced(e.close()));
+  return function_text("void start(State& to, const State& from, const Row& row, int added) const",
+                       e.close());
 }
 
 std::string FoldFunctions::settle(size_t number, const Phase& phase, bool over_quads) const {
@@ -61,37 +53,38 @@ std::string FoldFunctions::settle(size_t number, const Phase& phase, bool over_q
     }
     state.update_references(k + 1, "to");
   }
-  return fmt::format(
-      "{}void settle(Phase<{}>, State& to, const State& from, const State& part, const Row& row) "
-      "const {}",
-      kInline, number, braced(e.close()));
+  return function_text(fmt::format("void settle(Phase<{}>, State& to, const State& from, const "
+                                   "State& part, const Row& row) const",
+                                   number),
+                       e.close());
 }
 
 std::string FoldFunctions::same() const {
   if (!moves()) return "";
   std::vector<std::string> equal;
   for (size_t r : used_references(rows_)) equal.push_back(fmt::format("a.r{0} == b.r{0}", r));
-  return fmt::format("static {}bool same(const State& a, const State& b) {{ return {}; }}\n",
-                     kInline,
-                     equal.empty() ? "false" : fmt::format("{}", fmt::join(equal, " && ")));
+  const std::string all = equal.empty() ? "false" : fmt::format("{}", fmt::join(equal, " && "));
+  return function_text("static bool same(const State& a, const State& b)",
+                       fmt::format("return {};\n", all));
 }
 
 std::string FoldFunctions::visited(const VisibleKeys& visible, int keys) const {
   Emitter e = functor_.emitter();
   functor_.bind_row(e);
   e.line(fmt::format("return {};", visible.tiles(e, "first", "last", keys)));
-  return fmt::format("{}auto visited(const Row& row, long long first, long long last) const {}",
-                     kInline, braced(e.close()));
+  return function_text("auto visited(const Row& row, long long first, long long last) const",
+                       e.close());
 }
 
 std::string FoldFunctions::copy(const char* name, const TmaOperand& operand) const {
   Emitter e = functor_.emitter();
   functor_.bind_row(e);
-  const std::vector<std::string> coordinates = declare_coordinates(e, operand);
-  return fmt::format(
-      "{}void {}(unsigned to, const TensorMap& map, unsigned barrier, int column, int from, const "
-      "Row& row) const {{\n{}ptx_copy_box(to, map, barrier, column, from, {});\n}}\n",
-      kInline, name, e.close(), fmt::join(coordinates, ", "));
+  e.line(fmt::format("ptx_copy_box(to, map, barrier, column, from, {});",
+                     fmt::join(coordinates(e, operand), ", ")));
+  return function_text(fmt::format("void {}(unsigned to, const TensorMap& map, unsigned barrier, "
+                                   "int column, int from, const Row& row) const",
+                                   name),
+                       e.close());
 }
 
 }  // namespace redfuser::codegen

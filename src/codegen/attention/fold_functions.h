@@ -9,9 +9,6 @@
 
 namespace redfuser::codegen {
 
-// Names of the references before and after a tile.
-inline constexpr const char *kReferencesBefore = "from.r", *kReferencesAfter = "to.r";
-
 class FoldFunctions {
  public:
   // All must outlive this.

@@ -8,6 +8,7 @@
 
 #include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/functor/stream_digits.h"
+#include "codegen/text/function_text.h"
 
 namespace redfuser::codegen {
 

@@ -132,7 +132,11 @@ std::string Emitter::close() {
   return text;
 }
 
-void Emitter::line(const std::string& text) { scopes_.back().text += text + "\n"; }
+void Emitter::line(const std::string& text) {
+  std::string& to = scopes_.back().text;
+  to += text;
+  if (!text.empty() && text.back() != '\n') to += "\n";
+}
 
 void Emitter::bind(ir::Expr expr, const std::string& name) { scopes_.back().names[expr] = name; }
 

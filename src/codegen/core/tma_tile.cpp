@@ -11,13 +11,12 @@ TmaView TmaTile::view(const TmaOperand& operand) const {
   return view;
 }
 
-std::vector<std::string> declare_coordinates(Emitter& emitter, const TmaOperand& operand) {
-  std::vector<std::string> names;
+std::vector<std::string> coordinates(Emitter& emitter, const TmaOperand& operand) {
+  std::vector<std::string> texts;
   for (ir::Expr coordinate : operand.coordinates) {
-    names.push_back(emitter.fresh("c"));
-    emitter.line(fmt::format("const int {} = {};", names.back(), as_int(emitter.emit(coordinate))));
+    texts.push_back(as_int(emitter.emit(coordinate)));
   }
-  return names;
+  return texts;
 }
 
 }  // namespace redfuser::codegen

@@ -27,7 +27,7 @@ struct TmaTile {
   TmaView view(const TmaOperand& operand) const;
 };
 
-// Declares the operand's coordinates behind the line as variables; their names.
-std::vector<std::string> declare_coordinates(Emitter& emitter, const TmaOperand& operand);
+// The texts of the operand's coordinates behind the line, as int.
+std::vector<std::string> coordinates(Emitter& emitter, const TmaOperand& operand);
 
 }  // namespace redfuser::codegen

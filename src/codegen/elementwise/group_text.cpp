@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "codegen/text/function_text.h"
+
 namespace redfuser::codegen {
 namespace {
 
@@ -60,7 +62,7 @@ void GroupText::each(const std::function<void()>& element) {
   for (const auto& [leaf, text] : leaves_) emitter_.bind(leaf, text);
   element();
   const std::string text = emitter_.close();
-  emitter_.line(fmt::format("group.each([&](int v, long long at) {{\n{}}});", text));
+  emitter_.line(fmt::format("group.each([&](int v, long long at) {});", braced(text)));
 }
 
 void GroupText::write(const std::vector<Store>& stores, const std::function<void()>& bind) {

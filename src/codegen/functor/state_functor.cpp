@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "codegen/text/function_text.h"
 #include "codegen/text/operation_text.h"
 
 namespace redfuser::codegen {
@@ -24,31 +25,29 @@ std::string StateFunctor::declaration() const {
 
 std::string StateFunctor::running() const {
   Emitter e = emitter();
-  return fmt::format("struct Running {{\nState state, part;\n{}}};\n",
-                     StateText(e, form_).reference_members());
+  return struct_text("Running", "State state, part;\n" + StateText(e, form_).reference_members());
 }
 
 std::string StateFunctor::functions() {
-  Emitter lanes = emitter(), pair = emitter(), first = emitter(), next = emitter(),
-          last = emitter();
-  StateText of_lanes(lanes, form_), of_pair(pair, form_), before(first, form_, kOfRunning),
-      after(next, form_, kOfRunning), renewed(last, form_, kOfRunning);
-  lanes.line(of_lanes.merged_lanes_body("mask_reduce", "High, Low"));
-  pair.line(of_pair.merged_pair_body());
+  Emitter empty = emitter(), lanes = emitter(), pair = emitter(), first = emitter(),
+          next = emitter(), last = emitter();
+  StateText before(first, form_, kOfRunning), after(next, form_, kOfRunning),
+      renewed(last, form_, kOfRunning);
+  StateText(empty, form_).identity(false);
+  StateText(lanes, form_).merged_lanes();
+  StateText(pair, form_).merged_pair();
   before.set_old_references("s");
   next.line("t.part = identity();");
   if (counts(form_)) next.line("t.state.count = s.count + added;");
   after.update_references(0, "t.state");
   renewed.renew_references();
-  std::string text = fmt::format(
-      "static {0}State identity() {{\n{1}}}\n"
-      "template <int High, int Low>\n{0}State merged(State s) const {{\n{2}}}\n"
-      "{0}State merge(const State& a, const State& b) const {{\n{3}}}\n"
-      "{0}void start(Running& t, const State& s) const {{\n{4}}}\n"
-      "{0}void begin(Running& t, const State& s, int added) const {{\n{5}}}\n"
-      "{0}void renew(Running& t) const {{\n{6}}}\n",
-      kInline, of_lanes.identity_body(), lanes.close(), pair.close(), first.close(), next.close(),
-      last.close());
+  std::string text =
+      function_text("static State identity()", empty.close()) +
+      function_text("State merged(State s) const", lanes.close(), "int High, int Low") +
+      function_text("State merge(const State& a, const State& b) const", pair.close()) +
+      function_text("void start(Running& t, const State& s) const", first.close()) +
+      function_text("void begin(Running& t, const State& s, int added) const", next.close()) +
+      function_text("void renew(Running& t) const", last.close());
   for (size_t phase = 0; phase < phases_.size(); ++phase) text += settle(phase);
   return text;
 }
@@ -63,10 +62,10 @@ std::string StateFunctor::settle(size_t phase) const {
     }
     variants[whole ? 0 : 1] = e.close();
   }
-  return fmt::format(
-      "template <bool Whole>\n{}void settle(Phase<{}>, Running& t, const State& s) const {{\n"
-      "if constexpr (Whole) {{\n{}}} else {{\n{}}}\n}}\n",
-      kInline, phase, variants[0], variants[1]);
+  return function_text(
+      fmt::format("void settle(Phase<{}>, Running& t, const State& s) const", phase),
+      fmt::format("if constexpr (Whole) {{\n{}}} else {{\n{}}}\n", variants[0], variants[1]),
+      "bool Whole");
 }
 
 std::vector<ir::Expr> StateFunctor::lifts(size_t phase) const {
@@ -78,13 +77,8 @@ std::vector<ir::Expr> StateFunctor::lifts(size_t phase) const {
 }
 
 void StateFunctor::lift(Emitter& emitter, size_t phase, const std::string& running) const {
-  StateText state(emitter, form_);
-  for (size_t r = 0; r < form_.references.size(); ++r) {
-    const cascade::Reference& reference = form_.references[r];
-    if (static_cast<size_t>(reference.ready_after) > phases_[phase].begin) continue;
-    state.bind(ir::LeafKind::NewResult, static_cast<int64_t>(r),
-               fmt::format("{}.new{}", running, r), reference.value->dtype);
-  }
+  StateText state(emitter, form_, {"", running + ".new"});
+  state.bind_new_references(phases_[phase].begin);
   for (size_t k = phases_[phase].begin; k < phases_[phase].end; ++k) {
     const cascade::Accumulator& a = form_.accumulators[k];
     const std::string value =

@@ -9,8 +9,6 @@
 
 namespace redfuser::codegen {
 
-inline constexpr const char* kInline = "__device__ __forceinline__ ";
-
 class StateFunctor {
  public:
   // `fast`: results are rounded to 16 bits afterwards. All must outlive this.

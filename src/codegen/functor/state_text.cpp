@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "codegen/functor/invariant_parts.h"
+#include "codegen/text/function_text.h"
 #include "codegen/text/operation_text.h"
 
 #include <utility>
@@ -61,11 +62,12 @@ std::string StateText::identity_of_accumulator(const cascade::Accumulator& a) co
 }
 
 std::string StateText::declaration() const {
-  std::string text = "struct State {\n";
+  std::string members;
   for (size_t k = 0; k < form_.accumulators.size(); ++k) {
-    text += fmt::format("  alignas(8) {} a{};\n", type_of(form_.accumulators[k]), k);
+    members += fmt::format("alignas(8) {} a{};\n", type_of(form_.accumulators[k]), k);
   }
-  return text + (counts_ ? "  alignas(8) int count;\n};\n" : "};\n");
+  if (counts_) members += "alignas(8) int count;\n";
+  return struct_text("State", members);
 }
 
 std::string StateText::members_with_references() const {
@@ -80,61 +82,45 @@ std::string StateText::members_with_references() const {
   return members.text();
 }
 
-std::string StateText::identity_members() const {
-  std::string text = "State s;\n";
+void StateText::identity(bool references) {
+  emitter_.line("State s;");
   for (size_t k = 0; k < form_.accumulators.size(); ++k) {
     if (is_columns(k)) continue;
-    text += fmt::format("s.a{} = {};\n", k, identity_of_accumulator(form_.accumulators[k]));
+    emitter_.line(fmt::format("s.a{} = {};", k, identity_of_accumulator(form_.accumulators[k])));
   }
-  return text + (counts_ ? "s.count = 0;\n" : "");
-}
-std::string StateText::identity_body() const { return identity_members() + "return s;\n"; }
-
-std::string StateText::identity_with_references() {
-  std::string members = identity_members();
-  members.pop_back();
-  emitter_.open();
-  emitter_.line(members);
-  for (size_t done = 0; done <= form_.accumulators.size(); ++done) update_references(done, "s");
+  if (counts_) emitter_.line("s.count = 0;");
+  for (size_t done = 0; references && done <= form_.accumulators.size(); ++done) {
+    update_references(done, "s");
+  }
   emitter_.line("return s;");
-  return emitter_.close();
 }
 
 // Transports read the old state, not values that were already rescaled.
-std::string StateText::merged_lanes_body(const std::string& function,
-                                         const std::string& arguments) {
-  emitter_.open();
+void StateText::merged_lanes() {
   emitter_.line("const State u = s;\nState t;");
-  if (counts_) emitter_.line(fmt::format("t.count = {}<SumOp, {}>(s.count);", function, arguments));
-  declare_old_references();
+  if (counts_) emitter_.line("t.count = mask_reduce<SumOp, High, Low>(s.count);");
+  declare_old_references("s");
   declare_new_references();
   update_references(0, "t");
   for (size_t k = 0; k < form_.accumulators.size(); ++k) {
     const cascade::Accumulator& a = form_.accumulators[k];
     if (a.transport) emitter_.line(fmt::format("s.a{} = {};", k, moved_state(k, "u")));
-    emitter_.line(fmt::format("t.a{0} = {1}<{2}, {3}>(s.a{0});", k, function,
-                              combiner_of(a.reduction), arguments));
+    emitter_.line(
+        fmt::format("t.a{0} = mask_reduce<{1}, High, Low>(s.a{0});", k, combiner_of(a.reduction)));
     update_references(k + 1, "t");
   }
   emitter_.line("return t;");
-  return emitter_.close();
 }
 
-std::string StateText::merged_pair_body() {
+void StateText::merged_pair() {
   const std::string both[] = {"a", "b"};
-  emitter_.open();
   emitter_.line("State t;");
   if (counts_) emitter_.line("t.count = a.count + b.count;");
   declare_new_references();
   const ReferenceNames names = names_;
   for (const std::string& state : both) {
     names_.before = names.before + state;
-    for (size_t r = 0; r < form_.references.size(); ++r) {
-      if (!moves(r)) continue;
-      const auto type = value_type(form_.references[r].value->dtype);
-      emitter_.line(fmt::format("{} {}{};", type, names_.before, r));
-    }
-    set_old_references(state);
+    declare_old_references(state);
   }
   update_references(0, "t");
   for (size_t k = 0; k < form_.accumulators.size(); ++k) {
@@ -150,7 +136,6 @@ std::string StateText::merged_pair_body() {
   }
   names_ = names;
   emitter_.line("return t;");
-  return emitter_.close();
 }
 
 bool StateText::moves(size_t reference) const {
@@ -211,16 +196,8 @@ std::string StateText::value_of(ir::Expr expr, DType dtype, const std::string& s
   bind_state(state);
   if (with_references) bind_references();
   std::string value = emitter_.emit_whole(expr, dtype);
-  add_scope();
+  emitter_.line(emitter_.close());
   return value;
-}
-
-// Adds the text of the current scope to the one around it: names differ.
-void StateText::add_scope() {
-  std::string text = emitter_.close();
-  if (text.empty()) return;
-  text.pop_back();
-  emitter_.line(text);
 }
 
 void StateText::assign(const std::string& target, ir::Expr expr, DType dtype,
@@ -228,13 +205,13 @@ void StateText::assign(const std::string& target, ir::Expr expr, DType dtype,
   emitter_.line(fmt::format("{} = {};", target, value_of(expr, dtype, state, with_references)));
 }
 
-void StateText::declare_old_references() {
+void StateText::declare_old_references(const std::string& state) {
   for (size_t r = 0; r < form_.references.size(); ++r) {
     if (!moves(r)) continue;
-    const ir::Expr value = form_.references[r].value;
-    emitter_.line(fmt::format("{} {}{};", value_type(value->dtype), names_.before, r));
-    assign(fmt::format("{}{}", names_.before, r), value, value->dtype, "s", false);
+    const auto type = value_type(form_.references[r].value->dtype);
+    emitter_.line(fmt::format("{} {}{};", type, names_.before, r));
   }
+  set_old_references(state);
 }
 void StateText::declare_new_references() {
   for (size_t r = 0; r < form_.references.size(); ++r) {
@@ -262,6 +239,15 @@ void StateText::update_references(size_t done, const std::string& state) {
 void StateText::renew_references() {
   for (size_t r = 0; r < form_.references.size(); ++r) {
     if (moves(r)) emitter_.line(fmt::format("{0}{2} = {1}{2};", names_.before, names_.after, r));
+  }
+}
+
+void StateText::bind_new_references(size_t done) {
+  for (size_t r = 0; r < form_.references.size(); ++r) {
+    const cascade::Reference& reference = form_.references[r];
+    if (static_cast<size_t>(reference.ready_after) > done) continue;
+    bind(ir::LeafKind::NewResult, static_cast<int64_t>(r), fmt::format("{}{}", names_.after, r),
+         reference.value->dtype);
   }
 }
 
@@ -296,8 +282,8 @@ void StateText::move_columns(const std::string& array, const std::string& before
   bind(ir::LeafKind::State, static_cast<int64_t>(*columns_), "value", a.dtype);
   emitter_.line(fmt::format("value = {};", emitter_.emit_whole(a.transport, a.dtype)));
   const std::string element = emitter_.close();
-  emitter_.line(fmt::format("each_value({}, [&](float& value) {{\n{}}});", array, element));
-  add_scope();
+  emitter_.line(fmt::format("each_value({}, [&](float& value) {});", array, braced(element)));
+  emitter_.line(emitter_.close());
 }
 
 void StateText::settle(size_t k, const std::string& part, const std::string& before,

@@ -26,15 +26,12 @@ class StateText {
   std::string declaration() const;
   // The members of a state with its references, r<r>.
   std::string members_with_references() const;
-  // The body of a function that returns the identity.
-  std::string identity_body() const;
-  // The same with its references, those of the state `s`.
-  std::string identity_with_references();
-  // The body of a function of State s that returns the merged state of lanes;
-  // function<Op, arguments>(value) reduces a value over them.
-  std::string merged_lanes_body(const std::string& function, const std::string& arguments);
-  // The body of a function of const State a and b that returns their merged state.
-  std::string merged_pair_body();
+  // Bodies of functions that return a state. identity: `references`: with its references, those of
+  // the state `s`. merged_lanes: of State s of lanes from Low to High; merged_pair: of const State
+  // a and b.
+  void identity(bool references);
+  void merged_lanes();
+  void merged_pair();
 
   std::string type_of(const cascade::Accumulator& a) const;
   std::string identity_of_accumulator(const cascade::Accumulator& a) const;
@@ -48,14 +45,16 @@ class StateText {
   // The same of one stage, whose finish has no Result that is not bound; returns its text.
   std::string bind_result(size_t stage, const std::string& length);
 
-  // declare_*: declares old<r> with the value of state s, and new<r> uninitialised. update_*: sets
-  // old<r> from `state`, and new<r> once accumulators [0, done) of `state` determine it. renew_*:
-  // old<r> = new<r>.
-  void declare_old_references();
+  // declare_*: declares old<r> with its value in `state`, and new<r> uninitialised. set_*,
+  // update_*: sets old<r> from `state`, and new<r> once accumulators [0, done) of `state` determine
+  // it. renew_*: old<r> = new<r>.
+  void declare_old_references(const std::string& state);
   void declare_new_references();
   void set_old_references(const std::string& state);
   void update_references(size_t done, const std::string& state);
   void renew_references();
+  // Binds the new references that accumulators [0, done) determine.
+  void bind_new_references(size_t done);
   // The same as members of a struct.
   std::string reference_members() const;
   // after.a<k> = before.a<k> rescaled to the new references ⊕ part.
@@ -77,12 +76,10 @@ class StateText {
  private:
   bool moves(size_t reference) const;
   bool is_columns(size_t k) const { return columns_ == k; }
-  std::string identity_members() const;
   void bind_references();
   void assign(const std::string& target, ir::Expr expr, DType dtype, const std::string& state,
               bool with_references);
   std::string value_of(ir::Expr expr, DType dtype, const std::string& state, bool with_references);
-  void add_scope();
   // Accumulator k of `state`, at the new references.
   std::string moved_state(size_t k, const std::string& state);
 

@@ -5,6 +5,7 @@
 #include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/functor/rank_key.h"
 #include "codegen/ranking/ranking_form.h"
+#include "codegen/text/function_text.h"
 #include "ir/contraction.h"
 
 namespace redfuser::codegen {
@@ -39,10 +40,9 @@ std::string functor_text(KernelText& kernel, const RadixForm& form, bool reads) 
     emitter.line(fmt::format("return {};", key_text(emitter, form.accumulator())));
     key = emitter.close();
   }
-  return fmt::format(
-      "struct Sort {{\nusing Key = {};\n{}__device__ __forceinline__ Key key(long long row, "
-      "unsigned at) const {{\n{}}}\n}};\n",
-      key_type(form.accumulator()), kernel.members(), key);
+  return struct_text(
+      "Sort", fmt::format("using Key = {};\n{}", key_type(form.accumulator()), kernel.members()) +
+                  function_text("Key key(long long row, unsigned at) const", key));
 }
 
 constexpr std::string_view kHeader = "device/ranking/ranking_radix.cuh";

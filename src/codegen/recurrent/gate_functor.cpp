@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "codegen/text/function_text.h"
 #include "codegen/text/operation_text.h"
 
 namespace redfuser::codegen {
@@ -37,7 +38,6 @@ std::string gate_functor(const ops::NodeView& view, const RecurrentForm& form) {
   const ops::RecurrentLayer& layer = form.layer;
   const size_t count = layer.gates.size() / static_cast<size_t>(layer.directions);
   std::string text = fmt::format(
-      "struct Gates {{\n"
       "static constexpr bool kBias = {}, kPeepholes = {}, kCoupled = {};\n"
       "using A = Activation<{}>;\n"
       "int direction;\n",
@@ -50,11 +50,12 @@ std::string gate_functor(const ops::NodeView& view, const RecurrentForm& form) {
     const std::string cut = layer.clip > 0 && name != 'h'
                                 ? fmt::format("x = clipped(x, {});\n", number(layer.clip))
                                 : "";
-    text += fmt::format(
-        "__device__ __forceinline__ float {}(float x) const {{\n{}return {};\n}}\n", name, cut,
-        first == second ? first : fmt::format("direction == 0 ? {} : {}", first, second));
+    const std::string value =
+        first == second ? first : fmt::format("direction == 0 ? {} : {}", first, second);
+    text += function_text(fmt::format("float {}(float x) const", name),
+                          fmt::format("{}return {};\n", cut, value));
   }
-  return text + "};\n";
+  return struct_text("Gates", text);
 }
 
 }  // namespace redfuser::codegen

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include "codegen/functor/state_functor.h"
 #include "codegen/rows/pass_functor.h"
+#include "codegen/text/function_text.h"
 #include "codegen/text/operation_text.h"
 
 namespace redfuser::codegen {
@@ -27,7 +28,7 @@ std::string PassFunctor::row_function() {
   }
   set_parts(e, row_parts_, "row", "f");
   e.line("return row;");
-  return fmt::format("{}Row row_of(long long number) const {{\n{}}}\n", kInline, e.close());
+  return function_text("Row row_of(long long number) const", e.close());
 }
 
 std::string PassFunctor::fetch(const std::string& tag, const std::vector<ir::Expr>& roots,
@@ -40,10 +41,10 @@ std::string PassFunctor::fetch(const std::string& tag, const std::vector<ir::Exp
     text += fmt::format("load_group<kWidth>(group.g{}, {}, row.b{} + first, valid, vector);\n",
                         group_number(read), buffer, base_number(base));
   }
-  return fmt::format(
-      "{}void fetch({}, Group& group, const Row& row, long long first, long long valid, bool "
-      "vector) const {{\n{}}}\n",
-      kInline, tag, text);
+  return function_text(fmt::format("void fetch({}, Group& group, const Row& row, long long first, "
+                                   "long long valid, bool vector) const",
+                                   tag),
+                       text);
 }
 
 std::string PassFunctor::keep_functions() {
@@ -57,10 +58,9 @@ std::string PassFunctor::keep_functions() {
   }
   e.line(e.close());
   return fetch("Keeping", kept_, true) +
-         fmt::format(
-             "{}void keep(Kept& kept, const Group& group, const Row& row, long long at, int v) "
-             "const {{\n{}}}\n",
-             kInline, e.close());
+         function_text(
+             "void keep(Kept& kept, const Group& group, const Row& row, long long at, int v) const",
+             e.close());
 }
 
 std::string PassFunctor::pass_functions(size_t pass) {
@@ -77,10 +77,9 @@ std::string PassFunctor::pass_functions(size_t pass) {
   std::string text = start_function(pass);
   if (!lifts.empty()) {
     text += fetch(fmt::format("Phase<{}>", pass), lifts) + lift_function(pass) +
-            fmt::format(
-                "template <typename Over>\n"
-                "{}void reduce(Phase<{}>, Results& s, const Over& over) const {{\n{}}}\n",
-                kInline, pass, reduce);
+            function_text(
+                fmt::format("void reduce(Phase<{}>, Results& s, const Over& over) const", pass),
+                reduce, "typename Over");
   }
   for (size_t k : ranked(pass)) text += list_functions(k);
   return text + settle_function(pass);
@@ -97,8 +96,8 @@ std::string PassFunctor::start_function(size_t pass) const {
                                : fmt::format("s.a{} = {};", k, identity_of(a.reduction, a.dtype)));
   }
   set_parts(e, pass_parts_[pass], "s", fmt::format("p{}_", pass));
-  return fmt::format("{}void start(Phase<{}>, Results& s, const Row& row) const {{\n{}}}\n",
-                     kInline, pass, e.close());
+  return function_text(fmt::format("void start(Phase<{}>, Results& s, const Row& row) const", pass),
+                       e.close());
 }
 
 std::string PassFunctor::lift_function(size_t pass) {
@@ -118,9 +117,10 @@ std::string PassFunctor::lift_function(size_t pass) {
                        value));
   }
   e.line(e.close());
-  return fmt::format(
-      "{}void lift(Phase<{}>, Results& s, {}, long long at, int v, bool exists) const {{\n{}}}\n",
-      kInline, pass, kElement, e.close());
+  return function_text(
+      fmt::format("void lift(Phase<{}>, Results& s, {}, long long at, int v, bool exists) const",
+                  pass, kElement),
+      e.close());
 }
 
 std::string PassFunctor::settle_function(size_t pass) const {
@@ -134,8 +134,7 @@ std::string PassFunctor::settle_function(size_t pass) const {
     e.line(fmt::format("s.r{} = {};", r, e.emit(form_.references[r].value)));
     bind_reference(state, r);
   }
-  return fmt::format("{}void settle(Phase<{}>, Results& s) const {{\n{}}}\n", kInline, pass,
-                     e.close());
+  return function_text(fmt::format("void settle(Phase<{}>, Results& s) const", pass), e.close());
 }
 
 std::string PassFunctor::list_functions(size_t accumulator) {
@@ -152,13 +151,16 @@ std::string PassFunctor::list_functions(size_t accumulator) {
   e.line(fmt::format("return {{{}, at}};", e.emit(a.lift)));
   e.line(e.close());
   return fetch(fmt::format("Picks<{}>", number), {a.lift}) +
-         fmt::format(
-             "static {0}RankedList<{1}, {2}, {3}, {4}> list(Picks<{5}>) {{ return {{}}; }}\n"
-             "static {0}Ranked<{1}>* entries(Picks<{5}>, Results& s) {{ return s.a{6}; }}\n"
-             "{0}Ranked<{1}> element(Picks<{5}>, {7}, const Results& s, long long at, int v) const "
-             "{{\n{8}}}\n",
-             kInline, type, wants_large(a.reduction), a.k, accumulator + number, number,
-             accumulator, kElement, e.close());
+         function_text(fmt::format("static RankedList<{}, {}, {}, {}> list(Picks<{}>)", type,
+                                   wants_large(a.reduction), a.k, accumulator + number, number),
+                       "return {};\n") +
+         function_text(
+             fmt::format("static Ranked<{}>* entries(Picks<{}>, Results& s)", type, number),
+             fmt::format("return s.a{};\n", accumulator)) +
+         function_text(fmt::format("Ranked<{}> element(Picks<{}>, {}, const Results& s, long long "
+                                   "at, int v) const",
+                                   type, number, kElement),
+                       e.close());
 }
 
 std::string PassFunctor::finish_function() {
@@ -170,8 +172,7 @@ std::string PassFunctor::finish_function() {
   state.bind_results(kernel_.size(form_.length()));
   set_parts(e, tail_parts_, "tail", "t");
   e.line("return tail;");
-  return fmt::format("{}Tail finish(const Results& s, const Row& row) const {{\n{}}}\n", kInline,
-                     e.close());
+  return function_text("Tail finish(const Results& s, const Row& row) const", e.close());
 }
 
 std::string PassFunctor::write_rows_function() {
@@ -179,10 +180,9 @@ std::string PassFunctor::write_rows_function() {
   bind_row(e);
   bind_tail(e);
   write_row_outputs(e, kernel_, form_);
-  return fmt::format(
-      "template <int Lanes>\n{}void write_rows(const Results& s, const Row& row, const Tail& tail, "
-      "int lane) const {{\n{}}}\n",
-      kInline, e.close());
+  return function_text(
+      "void write_rows(const Results& s, const Row& row, const Tail& tail, int lane) const",
+      e.close(), "int Lanes");
 }
 
 std::string PassFunctor::map_functions() {
@@ -211,12 +211,14 @@ std::string PassFunctor::map_functions() {
   }
   e.line(e.close());
   return fetch("Writing", bodies) +
-         fmt::format(
-             "{0}void map(Values& y, const Results& s, {1}, const Tail& tail, long long at, int v, "
-             "bool exists) const {{\n{2}}}\n"
-             "{0}void put(const Values& y, const Row& row, long long first, long long valid, bool "
-             "vector) const {{\n{3}}}\n",
-             kInline, kElement, e.close(), put);
+         function_text(fmt::format("void map(Values& y, const Results& s, {}, const Tail& tail, "
+                                   "long long at, int v, bool exists) const",
+                                   kElement),
+                       e.close()) +
+         function_text(
+             "void put(const Values& y, const Row& row, long long first, long long valid, bool "
+             "vector) const",
+             put);
 }
 
 }  // namespace redfuser::codegen

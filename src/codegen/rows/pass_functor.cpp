@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "codegen/functor/state_functor.h"
+#include "codegen/text/function_text.h"
 #include "codegen/text/operation_text.h"
 
 namespace redfuser::codegen {
@@ -250,15 +251,14 @@ std::string PassFunctor::members() const {
   for (size_t i = 0; i < mapped.size(); ++i) {
     values += fmt::format("{} y{}[kWidth];\n", value_type(kernel_.dtype_of(mapped[i]->value)), i);
   }
-  return fmt::format(
-      "struct Row {{\n{}}};\nstruct Kept {{\n{}}};\nstruct Group {{\n{}}};\n"
-      "struct Results {{\n{}}};\nstruct Tail {{\n{}}};\nstruct Values {{\n{}}};\n{}",
-      row, kept, group, results, declare_parts(tail_parts_, "t"), values, kernel_.members());
+  return struct_text("Row", row) + struct_text("Kept", kept) + struct_text("Group", group) +
+         struct_text("Results", results) + struct_text("Tail", declare_parts(tail_parts_, "t")) +
+         struct_text("Values", values) + kernel_.members();
 }
 
 std::string PassFunctor::text() {
   const std::string body = functions();
-  return fmt::format("struct Form {{\n{}{}{}}};\n", constants(), members(), body);
+  return struct_text("Form", constants() + members() + body);
 }
 
 }  // namespace redfuser::codegen

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "codegen/elementwise/elementwise_kernel.h"
+#include "codegen/text/function_text.h"
 #include "codegen/text/operation_text.h"
 
 namespace redfuser::codegen {
@@ -145,17 +146,16 @@ std::string RowFunctor::row_function() {
   }
   set_parts(e, row_parts_, "row", "f");
   e.line("return row;");
-  return fmt::format("{}Row row_of(long long number, long long begin, int extent) const {{\n{}}}\n",
-                     kInline, e.close());
+  return function_text("Row row_of(long long number, long long begin, int extent) const",
+                       e.close());
 }
 
 std::string RowFunctor::shift_function() const {
   const auto item = reads_.shifted();
   const std::string shift =
       item ? fmt::format("Vector ? 0 : misalignment<kWidth>(row.in{}, free)", *item) : "0";
-  return fmt::format(
-      "template <bool Vector>\n{}int shift(const Row& row, int free) const {{\nreturn {};\n}}\n",
-      kInline, shift);
+  return function_text("int shift(const Row& row, int free) const",
+                       fmt::format("return {};\n", shift), "bool Vector");
 }
 
 std::string RowFunctor::lift_function(size_t phase) {
@@ -166,10 +166,10 @@ std::string RowFunctor::lift_function(size_t phase) {
   bind_reads(e, false);
   state_.lift(e, phase, "t");
   e.line(e.close());
-  return fmt::format(
-      "{}void lift(Phase<{}>, Running& t, const Kept& kept, const Words& words, const Row& row, "
-      "int first, int v) const {{\n{}}}\n",
-      kInline, phase, e.close());
+  return function_text(fmt::format("void lift(Phase<{}>, Running& t, const Kept& kept, const "
+                                   "Words& words, const Row& row, int first, int v) const",
+                                   phase),
+                       e.close());
 }
 
 std::string RowFunctor::tail_members() const {
@@ -186,8 +186,9 @@ std::string RowFunctor::finish_function() {
   set_parts(e, tail_parts_, "tail", "r");
   if (!ranked_.empty()) e.line("tail.lists = &lists;");
   e.line("return tail;");
-  return fmt::format("{}Tail finish(const State& s, const Row& row{}) const {{\n{}}}\n", kInline,
-                     ranked_.empty() ? "" : ", const Lists& lists", e.close());
+  return function_text(fmt::format("Tail finish(const State& s, const Row& row{}) const",
+                                   ranked_.empty() ? "" : ", const Lists& lists"),
+                       e.close());
 }
 
 // The text that stores elements of a value, in the blocks that do.
@@ -204,10 +205,8 @@ std::string RowFunctor::write_rows_function() {
   bind_rows(e);
   bind_tail(e);
   write_row_outputs(e, kernel_, whole_);
-  return fmt::format(
-      "template <int Lanes>\n{}void write_rows(const Row& row, const Tail& tail, int lane) const "
-      "{{\n{}}}\n",
-      kInline, e.close());
+  return function_text("void write_rows(const Row& row, const Tail& tail, int lane) const",
+                       e.close(), "int Lanes");
 }
 
 std::string RowFunctor::map_function() {
@@ -230,11 +229,10 @@ std::string RowFunctor::map_function() {
     e.line(places_[i].group ? fmt::format("if constexpr (!Vector) {{\n{}}}", text) : text);
   }
   e.line(e.close());
-  return fmt::format(
-      "template <bool Vector>\n{}void map(Values& y, const Kept& kept, const Words& words, const "
-      "Row& row, const Tail& "
-      "tail, int first, int v) const {{\n{}}}\n",
-      kInline, e.close());
+  return function_text(
+      "void map(Values& y, const Kept& kept, const Words& words, const Row& row, const Tail& tail, "
+      "int first, int v) const",
+      e.close(), "bool Vector");
 }
 
 std::string RowFunctor::store_function() {
@@ -256,10 +254,8 @@ std::string RowFunctor::store_function() {
       e.line(stored(mapped[i]->value, text));
     }
   }
-  return fmt::format(
-      "template <bool Vector>\n{}void put(const Values& y, const Row& row, int first) const "
-      "{{\n{}}}\n",
-      kInline, e.close());
+  return function_text("void put(const Values& y, const Row& row, int first) const", e.close(),
+                       "bool Vector");
 }
 
 std::string RowFunctor::functions() {
@@ -296,13 +292,13 @@ std::string RowFunctor::text() {
     values += fmt::format("{} y{}[kWidth];\n", value_type(kernel_.dtype_of(mapped[i]->value)), i);
   }
   return state_.declaration() +
-         fmt::format(
-             "struct Form {{\nusing State = ::State;\n{}{}"
-             "struct Row {{\n{}}};\nstruct Kept {{\n{}}};\nstruct Words {{\n{}}};\n{}"
-             "struct Tail {{\n{}}};\nstruct Values {{\n{}}};\n{}{}}};\n",
-             ranked_.empty() ? "" : "using Lists = ::Lists;\n", constants(), row_members(),
-             words_members(true), words_members(false), state_.running(), tail_members(), values,
-             kernel_.members(), body);
+         struct_text("Form", "using State = ::State;\n" +
+                                 std::string(ranked_.empty() ? "" : "using Lists = ::Lists;\n") +
+                                 constants() + struct_text("Row", row_members()) +
+                                 struct_text("Kept", words_members(true)) +
+                                 struct_text("Words", words_members(false)) + state_.running() +
+                                 struct_text("Tail", tail_members()) +
+                                 struct_text("Values", values) + kernel_.members() + body);
 }
 
 }  // namespace redfuser::codegen

@@ -1,6 +1,7 @@
 // The loads of a RowFunctor: of the words that a tile keeps, and of those of one pass.
 #include "base/error.h"
 #include "codegen/rows/row_functor.h"
+#include "codegen/text/function_text.h"
 
 namespace redfuser::codegen {
 
@@ -100,10 +101,9 @@ std::string RowFunctor::load_function() {
       e.line(load);
     }
   }
-  return fmt::format(
-      "template <bool Vector>\n{}void keep(Kept& kept, bool coalesced, const Row& row, int c, int "
-      "first) const {{\n{}}}\n",
-      kInline, e.close());
+  return function_text(
+      "void keep(Kept& kept, bool coalesced, const Row& row, int c, int first) const", e.close(),
+      "bool Vector");
 }
 
 std::string RowFunctor::transpose_function() const {
@@ -113,8 +113,7 @@ std::string RowFunctor::transpose_function() const {
       text += fmt::format("transpose_lanes(kept.k{}, staging);\n", i);
     }
   }
-  return fmt::format("{}void transpose(Kept& kept, uint4* staging) const {{\n{}}}\n", kInline,
-                     text);
+  return function_text("void transpose(Kept& kept, uint4* staging) const", text);
 }
 
 std::string RowFunctor::fetch_function() {
@@ -134,11 +133,10 @@ std::string RowFunctor::fetch_function() {
     }
     passes[output ? 1 : 0] = e.close();
   }
-  return fmt::format(
-      "template <bool Vector, Reads Set>\n{}void fetch(Words& words, const Row& row, int c, int "
-      "first) const "
-      "{{\nif constexpr (Set == Reads::Folded) {{\n{}}} else {{\n{}}}\n}}\n",
-      kInline, passes[0], passes[1]);
+  return function_text("void fetch(Words& words, const Row& row, int c, int first) const",
+                       fmt::format("if constexpr (Set == Reads::Folded) {{\n{}}} else {{\n{}}}\n",
+                                   passes[0], passes[1]),
+                       "bool Vector, Reads Set");
 }
 
 }  // namespace redfuser::codegen

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "codegen/functor/rank_key.h"
 #include "codegen/rows/row_functor.h"
+#include "codegen/text/function_text.h"
 
 namespace redfuser::codegen {
 
@@ -29,10 +30,10 @@ std::string RowFunctor::key_function(size_t list) {
   bind_reads(e, false);
   e.line(fmt::format("return {};", key_text(e, a)));
   e.line(e.close());
-  return fmt::format(
-      "{}{} key(List<{}>, const Kept& kept, const Words& words, const Row& row, int first, int v) "
-      "const {{\n{}}}\n",
-      kInline, key_type(a), list, e.close());
+  return function_text(fmt::format("{} key(List<{}>, const Kept& kept, const Words& words, const "
+                                   "Row& row, int first, int v) const",
+                                   key_type(a), list),
+                       e.close());
 }
 
 std::string RowFunctor::value_function(size_t list) {
@@ -42,8 +43,9 @@ std::string RowFunctor::value_function(size_t list) {
   e.line("if (place == kNowhere) return 0;\nconst long long at = place;");
   e.bind(whole_.cascade.stream, "at");
   e.line(fmt::format("return {};", e.emit(a.lift)));
-  return fmt::format("{}{} value(List<{}>, const Row& row, unsigned place) const {{\n{}}}\n",
-                     kInline, value_type(a.lift->dtype), list, e.close());
+  return function_text(fmt::format("{} value(List<{}>, const Row& row, unsigned place) const",
+                                   value_type(a.lift->dtype), list),
+                       e.close());
 }
 
 }  // namespace redfuser::codegen

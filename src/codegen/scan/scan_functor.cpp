@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "codegen/text/function_text.h"
 #include "codegen/text/integer_text.h"
 #include "codegen/text/operation_text.h"
 
@@ -14,12 +15,14 @@ std::string ScanFunctor::text() {
                [&](Emitter& emitter, GroupText& group) { fetch(emitter, group); }) +
       function("finish", "const State (&y)[kWidth]",
                [&](Emitter&, GroupText& group) { finish(group); });
-  return fmt::format(
-      "struct Scan {{\nusing State = {};\nusing Op = {};\nstatic constexpr int kWidth = {};\n"
-      "static constexpr bool kReverse = {}, kExclusive = {};\n{}bool vector;\n"
-      "static __device__ __forceinline__ State identity() {{\nreturn {};\n}}\n{}}};\n",
-      value_type(state), combiner_of(form_.reduction), width_, form_.reverse, form_.exclusive,
-      kernel_.members(), identity_of(form_.reduction, state), functions);
+  const std::string constants = fmt::format(
+      "using State = {};\nusing Op = {};\nstatic constexpr int kWidth = {};\n"
+      "static constexpr bool kReverse = {}, kExclusive = {};\n",
+      value_type(state), combiner_of(form_.reduction), width_, form_.reverse, form_.exclusive);
+  const std::string identity = function_text(
+      "static State identity()", fmt::format("return {};\n", identity_of(form_.reduction, state)));
+  return struct_text("Scan",
+                     constants + kernel_.members() + "bool vector;\n" + identity + functions);
 }
 
 std::string ScanFunctor::function(const char* name, const char* values,
@@ -33,10 +36,11 @@ std::string ScanFunctor::function(const char* name, const char* values,
                            kernel_.size(form_.inner()->extent())));
   write(emitter, group);
   accesses_.add(group.accesses());
-  return fmt::format(
-      "__device__ __forceinline__ void {}(long long line, long long position, long long column, "
-      "long long valid, {}) const {{\n{}}}\n",
-      name, values, emitter.close());
+  return function_text(
+      fmt::format("void {}(long long line, long long position, long long column, long long valid, "
+                  "{}) const",
+                  name, values),
+      emitter.close());
 }
 
 void ScanFunctor::fetch(Emitter& emitter, GroupText& group) {

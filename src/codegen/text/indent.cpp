@@ -104,11 +104,4 @@ class Indenter {
 
 std::string indented(std::string_view text) { return Indenter().run(text); }
 
-std::string braced(const std::string& body) {
-  if (body.empty()) return "{}\n";
-  const bool one_line = body.find('\n') + 1 == body.size();
-  return one_line ? fmt::format("{{ {} }}\n", body.substr(0, body.size() - 1))
-                  : fmt::format("{{\n{}}}\n", body);
-}
-
 }  // namespace redfuser::codegen

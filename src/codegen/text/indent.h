@@ -11,7 +11,4 @@ namespace redfuser::codegen {
 // lines begin at column 0; block comments and raw literals are not changed.
 std::string indented(std::string_view text);
 
-// A function's body in braces, and a newline; one statement stands in the same line.
-std::string braced(const std::string& body);
-
 }  // namespace redfuser::codegen

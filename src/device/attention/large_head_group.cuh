@@ -3,18 +3,44 @@
 //
 // A Config is that of large_head_tiles.cuh. A Form has that of score_fold.cuh and of
 // large_head_tiles.cuh, and
-//   kExchanges             a reduction of some phase needs the keys of both warpgroups
-//   exchanges(W), put(W, to, stride, part), join(W, part, left, right, stride)
-//                          whether the scalars of a Phase<P>, or those of which lanes have parts
-//                          until the end (Rest), are of both warpgroups; stores those of a part;
-//                          joins those of both
+//   each(W, s, visit)      calls visit(member, place, op) for the scalars of a Phase<P>, those of
+//                          which lanes have parts until the end (Rest), all (Scalars), or for the
+//                          References of a state; their places in memory differ, and op combines
+//                          two scalars
+//   exchanges(W)           whether there are such scalars of a Phase<P>, or of Rest
+//   kExchanges             whether there are of any phase: its reduction needs the keys of both
+//                          warpgroups
 #pragma once
 
 #include "device/attention/large_head_tiles.cuh"
 #include "device/attention/score_fold.cuh"
 
-// The scalars of which each lane has a part until the end.
-struct Rest {};
+// Visitors of members of a state: they store them `stride` floats apart, load them from there, and
+// combine those of two states.
+struct PutMember {
+  float* to;
+  int stride;
+  template <typename Op>
+  __device__ __forceinline__ void operator()(float member, int place, Op) const {
+    to[place * stride] = member;
+  }
+};
+struct GetMember {
+  const float* from;
+  int stride;
+  template <typename Op>
+  __device__ __forceinline__ void operator()(float& member, int place, Op) const {
+    member = from[place * stride];
+  }
+};
+struct JoinMember {
+  const float *left, *right;
+  int stride;
+  template <typename Op>
+  __device__ __forceinline__ void operator()(float& member, int place, Op) const {
+    member = Op::apply(left[place * stride], right[place * stride]);
+  }
+};
 
 template <typename Config, typename Form, typename Visited>
 struct WideGroup {
@@ -59,13 +85,14 @@ struct WideGroup {
       if (is_first_lane()) {
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
-          Form::put(W{}, place + group * kWideRows + h * 8, 2 * kWideRows, parts[h]);
+          Form::each(W{}, parts[h], PutMember{place + group * kWideRows + h * 8, 2 * kWideRows});
         }
       }
       ptx_named_sync(kWideReduced, kWideThreads);
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        Form::join(W{}, parts[h], place + h * 8, place + kWideRows + h * 8, 2 * kWideRows);
+        Form::each(W{}, parts[h],
+                   JoinMember{place + h * 8, place + kWideRows + h * 8, 2 * kWideRows});
       }
     }
   }

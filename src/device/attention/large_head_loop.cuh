@@ -2,9 +2,8 @@
 // 64 rows and a segment of the keys, which a producer loads tile by tile; both consumer warpgroups
 // keep the state of the rows, and each has half of the value columns.
 //
-// A Config is that of large_head_tiles.cuh. A Form has that of large_head_scores.cuh and merge.cuh,
-// visited of hopper_tiles.cuh, and
-//   put_scalars(to, stride, s), get_scalars(s, from, stride)
+// A Config is that of large_head_tiles.cuh. A Form has that of large_head_group.cuh and merge.cuh,
+// and visited of hopper_tiles.cuh.
 #pragma once
 
 #include "device/attention/cluster_merge.cuh"
@@ -18,11 +17,15 @@ __device__ __forceinline__ void share_scalars(const Group& of, typename Form::St
   float* const place = of.memory.reduced() + of.rows.tile_row;
   if (of.group == 0 && of.is_first_lane()) {
 #pragma unroll
-    for (int h = 0; h < 2; ++h) Form::put_scalars(place + h * 8, 2 * kWideRows, states[h]);
+    for (int h = 0; h < 2; ++h) {
+      Form::each(Scalars{}, states[h], PutMember{place + h * 8, 2 * kWideRows});
+    }
   }
   ptx_named_sync(kWideReduced, kWideThreads);
 #pragma unroll
-  for (int h = 0; h < 2; ++h) Form::get_scalars(states[h], place + h * 8, 2 * kWideRows);
+  for (int h = 0; h < 2; ++h) {
+    Form::each(Scalars{}, states[h], GetMember{place + h * 8, 2 * kWideRows});
+  }
 }
 
 // Writes the outputs of a block's rows, or stores their states if the keys are in several segments.

@@ -1,8 +1,5 @@
 // The loops of attention for large heads over a block's tiles (large_head_group.cuh): both
 // warpgroups compute scores, or one of them does.
-//
-// A Form has that of large_head_group.cuh, and
-//   put_references(to, stride, s), get_references(s, from, stride)
 #pragma once
 
 #include "device/attention/large_head_group.cuh"
@@ -124,7 +121,7 @@ struct OneScores {
     if (group.is_first_lane()) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        Form::put_references(references() + h * 8, 2 * kWideRows, next[h]);
+        Form::each(References{}, next[h], PutMember{references() + h * 8, 2 * kWideRows});
       }
     }
     pack_weights<typename Group::T, Group::Own::kKeys>(p, s);
@@ -146,7 +143,7 @@ struct OneScores {
       ptx_named_sync(kWideWeighed, kWideThreads);
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        Form::get_references(next[h], references() + h * 8, 2 * kWideRows);
+        Form::each(References{}, next[h], GetMember{references() + h * 8, 2 * kWideRows});
       }
       if (use > 0) group.rows.move(o, states, next);
       adopt_states(states, next);

@@ -19,7 +19,7 @@
 //   lift(Scores<W>, Phase<P>, part, s, pair, to, row, at)
 //                      adds a score to the tile's part. s becomes what later phases need instead of
 //                      the score, and in the last phase the weight
-//   reduced(Scores<W>, Phase<P>, parts)
+//   reduce(Scores<W>, Phase<P>, part, other)
 //                      one part of the two that a thread has of a row; of all its lanes where the
 //                      passes or the states need it
 //   settle(Phase<P>, to, from, part, row)
@@ -54,6 +54,22 @@ struct BiasPlace {
   int row, column;
 };
 
+// Of a Form whose scores have no bias, and are not mapped at once.
+struct PlainScores {
+  struct Loaded {};
+  struct Pair {};
+  static constexpr bool kTerms = false, kByKey = false, kStrips = false;
+  static constexpr int kTermBytes = 0, kStripBytes = 0;
+  template <typename Row>
+  __device__ __forceinline__ Loaded load_terms(const Row&, int, int, int) const {
+    return {};
+  }
+  template <typename Which, int N>
+  __device__ __forceinline__ void map(Which, float (&)[N][4]) const {}
+  template <typename Which, typename P>
+  __device__ __forceinline__ void load_bias(Which, P, Pair&, const BiasPlace&) const {}
+};
+
 // A tile of keys, as the lines [first_row, last_row] see it. A warpgroup has its keys from `own`
 // on.
 struct ScoreTile {
@@ -62,6 +78,13 @@ struct ScoreTile {
   const char* bias;
   int buffer;
 };
+
+// Members of a state that warpgroups exchange, beside the scalars of a phase: the scalars of which
+// each lane has a part until the end, all scalars, the references. Nothing combines references.
+struct Rest {};
+struct Scalars {};
+struct References {};
+struct Replace {};
 
 struct NoExchange {
   template <typename P, typename State>
@@ -218,6 +241,7 @@ struct ScoreRows {
                   {key, first, offset, e, offset < valid});
       }
     }
-    return form.reduced(which, Phase<P>{}, part);
+    form.reduce(which, Phase<P>{}, part[0], part[1]);
+    return part[0];
   }
 };

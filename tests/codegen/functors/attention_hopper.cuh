@@ -2,20 +2,18 @@
 // softmax over all keys up to the row's own line, in dense operands of Config::kDepth elements.
 #pragma once
 
+#include "device/attention/score_fold.cuh"
 #include "device/key_tiles.cuh"
-#include "device/passes.cuh"
 
 template <typename Config>
-struct WarpgroupSoftmax : Softmax<Config::kColumns> {
+struct WarpgroupSoftmax : Softmax<Config::kColumns>, PlainScores {
   using Base = Softmax<Config::kColumns>;
   using State = typename Base::State;
   using Row = OutputRows::Row;
   using Base::settle;
-  struct Pair {};
-  struct Loaded {};
-  static constexpr int kPhases = 2, kTermBytes = 0, kStripBytes = 0, kScalarPlaces = 3;
+  static constexpr int kPhases = 2, kScalarPlaces = 3;
   static constexpr bool kEven = false, kAlwaysWhole = false, kStarts = false, kMoves = true;
-  static constexpr bool kTerms = false, kByKey = false, kStrips = false, kExchanges = true;
+  static constexpr bool kExchanges = true;
 
   __device__ void set_line(Row& row, long long line) const { row = this->row_of(row.other, line); }
   __device__ TileRange visited(const Row&, long long, long long last) const {
@@ -38,16 +36,9 @@ struct WarpgroupSoftmax : Softmax<Config::kColumns> {
   __device__ void copy_value(const Arguments&... arguments) const {
     copy(arguments...);
   }
-  __device__ Loaded load_terms(const Row&, int, int, int) const { return {}; }
-
   __device__ bool whole(const Row&, int first, int first_row, int) const {
     return first + Config::kKeys - 1 <= first_row;
   }
-  template <typename Which, int N>
-  __device__ void map(Which, float (&)[N][4]) const {}
-  template <typename Which, typename P>
-  __device__ void load_bias(Which, P, Pair&, const BiasPlace&) const {}
-
   template <bool Whole>
   __device__ void lift(Scores<Whole>, Phase<0>, State& part, float& s, const Pair&, const State&,
                        const Row& row, const KeyPlace& at) const {
@@ -61,16 +52,12 @@ struct WarpgroupSoftmax : Softmax<Config::kColumns> {
     part.sum += s;
   }
   template <typename Which>
-  __device__ State reduced(Which, Phase<0>, const State (&parts)[2]) const {
-    State part;
-    part.most = quad_reduce<MaxOp>(max_of(parts[0].most, parts[1].most));
-    return part;
+  __device__ void reduce(Which, Phase<0>, State& part, const State& other) const {
+    part.most = quad_reduce<MaxOp>(max_of(part.most, other.most));
   }
   template <typename Which>
-  __device__ State reduced(Which, Phase<1>, const State (&parts)[2]) const {
-    State part;
-    part.sum = parts[0].sum + parts[1].sum;
-    return part;
+  __device__ void reduce(Which, Phase<1>, State& part, const State& other) const {
+    part.sum += other.sum;
   }
   __device__ void settle(Phase<0>, State& to, const State& from, const State& part,
                          const Row&) const {
@@ -89,26 +76,21 @@ struct WarpgroupSoftmax : Softmax<Config::kColumns> {
     return true;
   }
   static __device__ constexpr bool exchanges(Phase<1>) { return false; }
-  template <typename W>
-  static __device__ void put(W, float* to, int stride, const State& part) {
-    to[0] = part.most;
-    to[stride] = part.sum;
+  template <typename S, typename V>
+  static __device__ void each(Phase<0>, S& s, const V& visit) {
+    visit(s.most, 0, MaxOp{});
   }
-  static __device__ void join(Phase<0>, State& part, const float* left, const float* right, int) {
-    part.most = max_of(*left, *right);
+  template <typename S, typename V>
+  static __device__ void each(Rest, S& s, const V& visit) {
+    visit(s.sum, 1, SumOp{});
   }
-  template <typename W>
-  static __device__ void join(W, State& part, const float* left, const float* right, int stride) {
-    part.sum = left[stride] + right[stride];
+  template <typename S, typename V>
+  static __device__ void each(Scalars, S& s, const V& visit) {
+    each(Phase<0>{}, s, visit);
+    each(Rest{}, s, visit);
   }
-  static __device__ void put_scalars(float* to, int stride, const State& s) {
-    to[0] = s.most;
-    to[stride] = s.sum;
+  template <typename S, typename V>
+  static __device__ void each(References, S& s, const V& visit) {
+    visit(s.most, 0, Replace{});
   }
-  static __device__ void get_scalars(State& s, const float* from, int stride) {
-    s.most = from[0];
-    s.sum = from[stride];
-  }
-  static __device__ void put_references(float* to, int, const State& s) { to[0] = s.most; }
-  static __device__ void get_references(State& s, const float* from, int) { s.most = from[0]; }
 };

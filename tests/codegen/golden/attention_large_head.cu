@@ -17,18 +17,11 @@ struct Config {
   static constexpr bool kSegmented = false;
   static constexpr int kDepth = 512, kColumns = 512, kGroupColumns = 256, kShared = 207472;
 };
-struct State {
-  float a0, a1, r0;
-};
-struct Form {
-  using State = ::State;
+struct Form : PlainScores {
   static constexpr int kColumns = 512;
-  struct Row {
-    long long line, c0, c1;
-  };
-  struct Tail {
-    float d1;
-  };
+  struct State { float a0, a1, r0; };
+  struct Row { long long line, c0, c1; };
+  struct Tail { float d1; };
   half_t* __restrict__ p0;
   __device__ __forceinline__ void set_line(Row& row, long long line) const { row.line = line; }
   __device__ __forceinline__ Row row_of(long long other, long long line) const {
@@ -42,46 +35,20 @@ struct Form {
     s.r0 = s.a0;
     return s;
   }
-  static constexpr bool kTerms = false, kByKey = false, kStrips = false;
-  static constexpr int kTermBytes = 0, kStripBytes = 0;
-  struct Loaded {
-  };
-  struct Pair {
-  };
-  __device__ __forceinline__ Loaded load_terms(const Row& row, int first, int group_row, int thread) const {
-    Loaded loaded;
-    return loaded;
-  }
   static constexpr int kPhases = 2;
   static constexpr bool kStarts = false, kMoves = true;
   static constexpr bool kEven = true, kAlwaysWhole = true;
-  template <int N>
-  __device__ __forceinline__ void map(Scores<true>, float (&s)[N][4]) const {}
-  __device__ __forceinline__ void load_bias(Scores<true>, Phase<0>, Pair& pair, const BiasPlace& at) const {}
-  __device__ __forceinline__ void lift(Scores<true>, Phase<0>, State& part, float& s, const Pair& pair, const State& to, const Row& row, const KeyPlace& at) const {
-    const float raw = s;
-    part.a0 = MaxOp::apply(part.a0, raw);
-  }
-  __device__ __forceinline__ State reduced(Scores<true>, Phase<0>, const State (&parts)[2]) const {
-    State part;
-    part.a0 = quad_reduce<MaxOp>(MaxOp::apply(parts[0].a0, parts[1].a0));
-    return part;
-  }
-  __device__ __forceinline__ void load_bias(Scores<true>, Phase<1>, Pair& pair, const BiasPlace& at) const {}
+  __device__ __forceinline__ void lift(Scores<true>, Phase<0>, State& part, float& s, const Pair& pair, const State& to, const Row& row, const KeyPlace& at) const { part.a0 = MaxOp::apply(part.a0, s); }
+  __device__ __forceinline__ void reduce(Scores<true>, Phase<0>, State& part, const State& other) const { part.a0 = quad_reduce<MaxOp>(MaxOp::apply(part.a0, other.a0)); }
   __device__ __forceinline__ void lift(Scores<true>, Phase<1>, State& part, float& s, const Pair& pair, const State& to, const Row& row, const KeyPlace& at) const {
     const bool t0 = (to.r0 == -INFINITY_F);
     const float t1 = t0 ? (0x0p+0f) : to.r0;
     const float shift0 = t1 * (-0x1.715476p+0f);
-    const float raw = s;
-    const float power0 = ptx_exp2(fmaf(raw, (0x1.715476p+0f), shift0));
+    const float power0 = ptx_exp2(fmaf(s, (0x1.715476p+0f), shift0));
     part.a1 = SumOp::apply(part.a1, power0);
     s = power0;
   }
-  __device__ __forceinline__ State reduced(Scores<true>, Phase<1>, const State (&parts)[2]) const {
-    State part;
-    part.a1 = SumOp::apply(parts[0].a1, parts[1].a1);
-    return part;
-  }
+  __device__ __forceinline__ void reduce(Scores<true>, Phase<1>, State& part, const State& other) const { part.a1 = SumOp::apply(part.a1, other.a1); }
   __device__ __forceinline__ void settle(Phase<0>, State& to, const State& from, const State& part, const Row& row) const {
     to.a0 = MaxOp::apply(from.a0, part.a0);
     to.r0 = to.a0;
@@ -90,46 +57,25 @@ struct Form {
     const float t0 = exp_fast(from.r0 - to.r0);
     to.a1 = SumOp::apply(from.a1 * ((from.r0 == -INFINITY_F) ? (0x1p+0f) : t0), part.a1);
   }
-  static __device__ __forceinline__ void join_lanes(State& s) { s.a1 = quad_reduce<SumOp>(s.a1); }
-  static __device__ __forceinline__ bool same(const State& a, const State& b) { return a.r0 == b.r0; }
+  __device__ __forceinline__ static void join_lanes(State& s) { s.a1 = quad_reduce<SumOp>(s.a1); }
+  __device__ __forceinline__ static bool same(const State& a, const State& b) { return a.r0 == b.r0; }
   __device__ __forceinline__ auto visited(const Row& row, long long first, long long last) const { return TileRange{0, (1024 + 63) / 64}; }
-  __device__ __forceinline__ void copy_query(unsigned to, const TensorMap& map, unsigned barrier, int column, int from, const Row& row) const {
-    const int c0 = static_cast<int>(row.c0);
-    const int c1 = static_cast<int>(row.c1);
-    ptx_copy_box(to, map, barrier, column, from, c0, c1);
-  }
-  __device__ __forceinline__ void copy_key(unsigned to, const TensorMap& map, unsigned barrier, int column, int from, const Row& row) const {
-    const int c0 = static_cast<int>(row.c0);
-    const int c1 = static_cast<int>(row.c1);
-    ptx_copy_box(to, map, barrier, column, from, c0, c1);
-  }
-  __device__ __forceinline__ void copy_value(unsigned to, const TensorMap& map, unsigned barrier, int column, int from, const Row& row) const {
-    const int c0 = static_cast<int>(row.c0);
-    const int c1 = static_cast<int>(row.c1);
-    ptx_copy_box(to, map, barrier, column, from, c0, c1);
-  }
+  __device__ __forceinline__ void copy_query(unsigned to, const TensorMap& map, unsigned barrier, int column, int from, const Row& row) const { ptx_copy_box(to, map, barrier, column, from, static_cast<int>(row.c0), static_cast<int>(row.c1)); }
+  __device__ __forceinline__ void copy_key(unsigned to, const TensorMap& map, unsigned barrier, int column, int from, const Row& row) const { ptx_copy_box(to, map, barrier, column, from, static_cast<int>(row.c0), static_cast<int>(row.c1)); }
+  __device__ __forceinline__ void copy_value(unsigned to, const TensorMap& map, unsigned barrier, int column, int from, const Row& row) const { ptx_copy_box(to, map, barrier, column, from, static_cast<int>(row.c0), static_cast<int>(row.c1)); }
   __device__ __forceinline__ bool aligned_outputs() const { return aligned(p0); }
   static __device__ constexpr bool exchanges(Phase<0>) { return true; }
-  static __device__ __forceinline__ void put(Phase<0>, float* to, int stride, const State& part) { to[0 * stride] = part.a0; }
-  static __device__ __forceinline__ void join(Phase<0>, State& part, const float* left, const float* right, int stride) { part.a0 = MaxOp::apply(left[0 * stride], right[0 * stride]); }
+  template <typename S, typename V> __device__ __forceinline__ static void each(Phase<0>, S& s, const V& visit) { visit(s.a0, 0, MaxOp{}); }
   static __device__ constexpr bool exchanges(Phase<1>) { return false; }
-  static __device__ __forceinline__ void put(Phase<1>, float* to, int stride, const State& part) {}
-  static __device__ __forceinline__ void join(Phase<1>, State& part, const float* left, const float* right, int stride) {}
   static __device__ constexpr bool exchanges(Rest) { return true; }
-  static __device__ __forceinline__ void put(Rest, float* to, int stride, const State& part) { to[1 * stride] = part.a1; }
-  static __device__ __forceinline__ void join(Rest, State& part, const float* left, const float* right, int stride) { part.a1 = SumOp::apply(left[1 * stride], right[1 * stride]); }
+  template <typename S, typename V> __device__ __forceinline__ static void each(Rest, S& s, const V& visit) { visit(s.a1, 1, SumOp{}); }
+  template <typename S, typename V> __device__ __forceinline__ static void each(Scalars, S& s, const V& visit) {
+    visit(s.a0, 0, MaxOp{});
+    visit(s.a1, 1, SumOp{});
+  }
+  template <typename S, typename V> __device__ __forceinline__ static void each(References, S& s, const V& visit) { visit(s.r0, 0, Replace{}); }
   static constexpr int kScalarPlaces = 3;
   static constexpr bool kExchanges = true;
-  static __device__ __forceinline__ void put_scalars(float* to, int stride, const State& s) {
-    to[0 * stride] = s.a0;
-    to[1 * stride] = s.a1;
-  }
-  static __device__ __forceinline__ void get_scalars(State& s, const float* from, int stride) {
-    s.a0 = from[0 * stride];
-    s.a1 = from[1 * stride];
-  }
-  static __device__ __forceinline__ void put_references(float* to, int stride, const State& s) { to[0 * stride] = s.r0; }
-  static __device__ __forceinline__ void get_references(State& s, const float* from, int stride) { s.r0 = from[0 * stride]; }
   static constexpr int kScalars = 2;
   __device__ __forceinline__ void add(Scalar<0>, State& to, const State& part, const Row& row) const { to.a0 = MaxOp::apply(part.a0, to.a0); }
   __device__ __forceinline__ void settle(Scalar<0>, State& to, const Row& row) const { to.r0 = to.a0; }
@@ -138,36 +84,24 @@ struct Form {
     to.a1 = SumOp::apply(part.a1 * ((part.r0 == -INFINITY_F) ? (0x1p+0f) : t0), to.a1);
   }
   __device__ __forceinline__ void settle(Scalar<1>, State& to, const Row& row) const {}
-  template <int N>
-  __device__ __forceinline__ void move(float (&values)[N], const State& from, const State& to, const Row& row) const {
+  template <int N> __device__ __forceinline__ void move(float (&values)[N], const State& from, const State& to, const Row& row) const {
     const float t0 = exp_fast(from.r0 - to.r0);
     const float t1 = ((from.r0 == -INFINITY_F) ? (0x1p+0f) : t0);
-    each_value(values, [&](float& value) {
-      value = value * t1;
-    });
+    each_value(values, [&](float& value) { value = value * t1; });
   }
-  __device__ __forceinline__ Tail finish(const State& s, const Row& row) const {
-    Tail tail;
-    tail.d1 = (s.a1 * ((s.a0 == -INFINITY_F) ? INFINITY_F : (0x1p+0f)));
-    return tail;
-  }
-  template <int N>
-  __device__ __forceinline__ void write(const float (&values)[N], const State& s, const Row& row, const Tail& tail, int first, bool exists) const {
+  __device__ __forceinline__ Tail finish(const State& s, const Row& row) const { return {(s.a1 * ((s.a0 == -INFINITY_F) ? INFINITY_F : (0x1p+0f)))}; }
+  template <int N> __device__ __forceinline__ void write(const float (&values)[N], const State& s, const Row& row, const Tail& tail, int first, bool exists) const {
     const long long t0 = (8388608ll * row.c0) + (524288ll * row.c1) + (512ll * row.line);
     const float t1 = (s.a0 == -INFINITY_F) ? INFINITY_F : (0x1p+0f);
     const float t2 = (1 / tail.d1);
-    {
-      const Group<N> group{first, exists ? 512 - first : 0, 512ll, aligned(p0)};
-      auto y0 = group.values(p0);
-      group.each([&](int v, long long at) {
-        y0[v] = (values[v] * t1) * t2;
-      });
-      group.store(p0, t0, y0);
-    }
+    const Group<N> group{first, exists ? 512 - first : 0, 512ll, aligned(p0)};
+    auto y0 = group.values(p0);
+    group.each([&](int v, long long at) { y0[v] = (values[v] * t1) * t2; });
+    group.store(p0, t0, y0);
   }
 };
-extern "C" __global__ void __launch_bounds__(384, 1) attention_wide_max_sum_dot_f16_4b21c44b(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, const __grid_constant__ TensorMap m2, half_t* __restrict__ p0) {
+extern "C" __global__ void __launch_bounds__(384, 1) attention_wide_max_sum_dot_f16_3c788f1b(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, const __grid_constant__ TensorMap m2, half_t* __restrict__ p0) {
   ptx_launch_dependents();
-  const Form form = Form{p0};
+  const Form form = Form{{}, p0};
   large_head_attention<Config>(form, {m0, m1, m2}, {1, 16, nullptr}, 1024ll, 1024ll);
 }

@@ -16,18 +16,11 @@ struct Config {
   static constexpr int kDepth = 64, kColumns = 64, kKeys = 16, kHalves = 2;
   static constexpr Products kScores = Products::Parts, kValues = Products::Parts;
 };
-struct State {
-  float a0, a1, r0;
-};
 struct Form {
-  using State = ::State;
   static constexpr int kColumns = 64;
-  struct Row {
-    long long line, c0, c1;
-  };
-  struct Tail {
-    float d1;
-  };
+  struct State { float a0, a1, r0; };
+  struct Row { long long line, c0, c1; };
+  struct Tail { float d1; };
   float* p0;
   __device__ __forceinline__ void set_line(Row& row, long long line) const { row.line = line; }
   __device__ __forceinline__ Row row_of(long long other, long long line) const {
@@ -62,7 +55,7 @@ struct Form {
     const float t0 = expf(from.r0 - to.r0);
     to.a1 = SumOp::apply(from.a1 * ((from.r0 == -INFINITY_F) ? (0x1p+0f) : t0), quad_reduce<SumOp>(part.a1));
   }
-  static __device__ __forceinline__ bool same(const State& a, const State& b) { return a.r0 == b.r0; }
+  __device__ __forceinline__ static bool same(const State& a, const State& b) { return a.r0 == b.r0; }
   static constexpr int kScalars = 2;
   __device__ __forceinline__ void add(Scalar<0>, State& to, const State& part, const Row& row) const { to.a0 = MaxOp::apply(part.a0, to.a0); }
   __device__ __forceinline__ void settle(Scalar<0>, State& to, const Row& row) const { to.r0 = to.a0; }
@@ -71,34 +64,22 @@ struct Form {
     to.a1 = SumOp::apply(part.a1 * ((part.r0 == -INFINITY_F) ? (0x1p+0f) : t0), to.a1);
   }
   __device__ __forceinline__ void settle(Scalar<1>, State& to, const Row& row) const {}
-  template <int N>
-  __device__ __forceinline__ void move(float (&values)[N], const State& from, const State& to, const Row& row) const {
+  template <int N> __device__ __forceinline__ void move(float (&values)[N], const State& from, const State& to, const Row& row) const {
     const float t0 = expf(from.r0 - to.r0);
     const float t1 = ((from.r0 == -INFINITY_F) ? (0x1p+0f) : t0);
-    each_value(values, [&](float& value) {
-      value = value * t1;
-    });
+    each_value(values, [&](float& value) { value = value * t1; });
   }
-  __device__ __forceinline__ Tail finish(const State& s, const Row& row) const {
-    Tail tail;
-    tail.d1 = (s.a1 * ((s.a0 == -INFINITY_F) ? INFINITY_F : (0x1p+0f)));
-    return tail;
-  }
-  template <int N>
-  __device__ __forceinline__ void write(const float (&values)[N], const State& s, const Row& row, const Tail& tail, int first, bool exists) const {
+  __device__ __forceinline__ Tail finish(const State& s, const Row& row) const { return {(s.a1 * ((s.a0 == -INFINITY_F) ? INFINITY_F : (0x1p+0f)))}; }
+  template <int N> __device__ __forceinline__ void write(const float (&values)[N], const State& s, const Row& row, const Tail& tail, int first, bool exists) const {
     const long long t0 = (65536ll * row.c0) + (16384ll * row.c1) + (64ll * row.line);
     const float t1 = (s.a0 == -INFINITY_F) ? INFINITY_F : (0x1p+0f);
-    {
-      const Group<N> group{first, exists ? 64 - first : 0, 64ll, aligned(p0)};
-      auto y0 = group.values(p0);
-      group.each([&](int v, long long at) {
-        y0[v] = (values[v] * t1) / tail.d1;
-      });
-      group.store(p0, t0, y0);
-    }
+    const Group<N> group{first, exists ? 64 - first : 0, 64ll, aligned(p0)};
+    auto y0 = group.values(p0);
+    group.each([&](int v, long long at) { y0[v] = (values[v] * t1) / tail.d1; });
+    group.store(p0, t0, y0);
   }
 };
-extern "C" __global__ void __launch_bounds__(128, 2) attention_split_max_sum_dot_f32_95e4261b(float* p0, const float* __restrict__ p1, const float* __restrict__ p2, const float* __restrict__ p3, float* p4, unsigned* counter) {
+extern "C" __global__ void __launch_bounds__(128, 2) attention_split_max_sum_dot_f32_7f7a9bb1(float* p0, const float* __restrict__ p1, const float* __restrict__ p2, const float* __restrict__ p3, float* p4, unsigned* counter) {
   ptx_launch_dependents();
   ptx_await_launches_together();
   const Form form = Form{p0};

@@ -16,18 +16,11 @@ struct Config {
   static constexpr int kDepth = 64, kColumns = 64, kKeys = 32, kHalves = 2;
   static constexpr Products kScores = Products::Native, kValues = Products::Native;
 };
-struct State {
-  float a0, a1, r0;
-};
 struct Form {
-  using State = ::State;
   static constexpr int kColumns = 64;
-  struct Row {
-    long long line, c0, c1;
-  };
-  struct Tail {
-    float d1;
-  };
+  struct State { float a0, a1, r0; };
+  struct Row { long long line, c0, c1; };
+  struct Tail { float d1; };
   half_t* p0;
   __device__ __forceinline__ void set_line(Row& row, long long line) const { row.line = line; }
   __device__ __forceinline__ Row row_of(long long other, long long line) const {
@@ -44,16 +37,8 @@ struct Form {
   static constexpr int kPhases = 2, kValuePhase = 1, kKept = 0;
   static constexpr bool kStarts = false, kMoves = true;
   __device__ __forceinline__ long long query(const Row& row, long long e) const { return e + (65536ll * row.c0) + (16384ll * row.c1) + (64ll * row.line); }
-  __device__ __forceinline__ void copy_key(unsigned to, const TensorMap& map, unsigned barrier, int column, int from, const Row& row) const {
-    const int c0 = static_cast<int>(row.c0);
-    const int c1 = static_cast<int>(row.c1);
-    ptx_copy_box(to, map, barrier, column, from, c0, c1);
-  }
-  __device__ __forceinline__ void copy_value(unsigned to, const TensorMap& map, unsigned barrier, int column, int from, const Row& row) const {
-    const int c0 = static_cast<int>(row.c0);
-    const int c1 = static_cast<int>(row.c1);
-    ptx_copy_box(to, map, barrier, column, from, c0, c1);
-  }
+  __device__ __forceinline__ void copy_key(unsigned to, const TensorMap& map, unsigned barrier, int column, int from, const Row& row) const { ptx_copy_box(to, map, barrier, column, from, static_cast<int>(row.c0), static_cast<int>(row.c1)); }
+  __device__ __forceinline__ void copy_value(unsigned to, const TensorMap& map, unsigned barrier, int column, int from, const Row& row) const { ptx_copy_box(to, map, barrier, column, from, static_cast<int>(row.c0), static_cast<int>(row.c1)); }
   __device__ __forceinline__ auto visited(const Row& row, long long first, long long last) const { return TileRange{0, (256 + 31) / 32}; }
   __device__ __forceinline__ void lift(Phase<0>, State& part, float& weight, Kept<0>& kept, float s, const State& to, const Row& row, long long at, bool exists) const { if (exists) part.a0 = MaxOp::apply(part.a0, s); }
   __device__ __forceinline__ void settle(Phase<0>, State& to, const State& from, const State& part, const Row& row) const {
@@ -70,7 +55,7 @@ struct Form {
     const float t0 = exp_fast(from.r0 - to.r0);
     to.a1 = SumOp::apply(from.a1 * ((from.r0 == -INFINITY_F) ? (0x1p+0f) : t0), quad_reduce<SumOp>(part.a1));
   }
-  static __device__ __forceinline__ bool same(const State& a, const State& b) { return a.r0 == b.r0; }
+  __device__ __forceinline__ static bool same(const State& a, const State& b) { return a.r0 == b.r0; }
   static constexpr int kScalars = 2;
   __device__ __forceinline__ void add(Scalar<0>, State& to, const State& part, const Row& row) const { to.a0 = MaxOp::apply(part.a0, to.a0); }
   __device__ __forceinline__ void settle(Scalar<0>, State& to, const Row& row) const { to.r0 = to.a0; }
@@ -79,35 +64,23 @@ struct Form {
     to.a1 = SumOp::apply(part.a1 * ((part.r0 == -INFINITY_F) ? (0x1p+0f) : t0), to.a1);
   }
   __device__ __forceinline__ void settle(Scalar<1>, State& to, const Row& row) const {}
-  template <int N>
-  __device__ __forceinline__ void move(float (&values)[N], const State& from, const State& to, const Row& row) const {
+  template <int N> __device__ __forceinline__ void move(float (&values)[N], const State& from, const State& to, const Row& row) const {
     const float t0 = exp_fast(from.r0 - to.r0);
     const float t1 = ((from.r0 == -INFINITY_F) ? (0x1p+0f) : t0);
-    each_value(values, [&](float& value) {
-      value = value * t1;
-    });
+    each_value(values, [&](float& value) { value = value * t1; });
   }
-  __device__ __forceinline__ Tail finish(const State& s, const Row& row) const {
-    Tail tail;
-    tail.d1 = (s.a1 * ((s.a0 == -INFINITY_F) ? INFINITY_F : (0x1p+0f)));
-    return tail;
-  }
-  template <int N>
-  __device__ __forceinline__ void write(const float (&values)[N], const State& s, const Row& row, const Tail& tail, int first, bool exists) const {
+  __device__ __forceinline__ Tail finish(const State& s, const Row& row) const { return {(s.a1 * ((s.a0 == -INFINITY_F) ? INFINITY_F : (0x1p+0f)))}; }
+  template <int N> __device__ __forceinline__ void write(const float (&values)[N], const State& s, const Row& row, const Tail& tail, int first, bool exists) const {
     const long long t0 = (65536ll * row.c0) + (16384ll * row.c1) + (64ll * row.line);
     const float t1 = (s.a0 == -INFINITY_F) ? INFINITY_F : (0x1p+0f);
     const Divisor by0 = divisor_of(tail.d1);
-    {
-      const Group<N> group{first, exists ? 64 - first : 0, 64ll, aligned(p0)};
-      auto y0 = group.values(p0);
-      group.each([&](int v, long long at) {
-        y0[v] = divide((values[v] * t1), by0);
-      });
-      group.store(p0, t0, y0);
-    }
+    const Group<N> group{first, exists ? 64 - first : 0, 64ll, aligned(p0)};
+    auto y0 = group.values(p0);
+    group.each([&](int v, long long at) { y0[v] = divide((values[v] * t1), by0); });
+    group.store(p0, t0, y0);
   }
 };
-extern "C" __global__ void __launch_bounds__(128, 1) attention_split_max_sum_dot_f16_5852338b(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, half_t* p0, const half_t* __restrict__ p1, float* p2, unsigned* counter) {
+extern "C" __global__ void __launch_bounds__(128, 1) attention_split_max_sum_dot_f16_116f1190(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, half_t* p0, const half_t* __restrict__ p1, float* p2, unsigned* counter) {
   ptx_launch_dependents();
   ptx_await_launches_together();
   const Form form = Form{p0};

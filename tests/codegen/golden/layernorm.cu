@@ -32,9 +32,7 @@ struct Form {
     const half_t* in1;
     const half_t* in2;
   };
-  struct Kept {
-    unsigned k0[4];
-  };
+  struct Kept { unsigned k0[4]; };
   struct Words {
     unsigned k1[4];
     unsigned k2[4];
@@ -48,9 +46,7 @@ struct Form {
     float r1;
     Divisor by1;
   };
-  struct Values {
-    float y0[kWidth];
-  };
+  struct Values { float y0[kWidth]; };
   half_t* p0;
   const half_t* __restrict__ p1;
   const half_t* __restrict__ p2;
@@ -67,19 +63,15 @@ struct Form {
     row.in2 = p3 + (0ll + begin * 1);
     return row;
   }
-  template <bool Vector>
-  __device__ __forceinline__ int shift(const Row& row, int free) const {
-    return Vector ? 0 : misalignment<kWidth>(row.in0, free);
-  }
-  static __device__ __forceinline__ State identity() {
+  template <bool Vector> __device__ __forceinline__ int shift(const Row& row, int free) const { return Vector ? 0 : misalignment<kWidth>(row.in0, free); }
+  __device__ __forceinline__ static State identity() {
     State s;
     s.a0 = float(0);
     s.a1 = float(0);
     s.count = 0;
     return s;
   }
-  template <int High, int Low>
-  __device__ __forceinline__ State merged(State s) const {
+  template <int High, int Low> __device__ __forceinline__ State merged(State s) const {
     const State u = s;
     State t;
     t.count = mask_reduce<SumOp, High, Low>(s.count);
@@ -104,7 +96,6 @@ struct Form {
     s.a1 = t12;
     t.a1 = mask_reduce<SumOp, High, Low>(s.a1);
     return t;
-
   }
   __device__ __forceinline__ State merge(const State& a, const State& b) const {
     State t;
@@ -140,7 +131,6 @@ struct Form {
     const float t21 = b.a1 + t20;
     t.a1 = SumOp::apply(t16, t21);
     return t;
-
   }
   __device__ __forceinline__ void start(Running& t, const State& s) const {
     const float t0 = static_cast<float>(static_cast<long long>(s.count));
@@ -153,11 +143,8 @@ struct Form {
     t.part = identity();
     t.state.count = s.count + added;
   }
-  __device__ __forceinline__ void renew(Running& t) const {
-    t.old0 = t.new0;
-  }
-  template <bool Whole>
-  __device__ __forceinline__ void settle(Phase<0>, Running& t, const State& s) const {
+  __device__ __forceinline__ void renew(Running& t) const { t.old0 = t.new0; }
+  template <bool Whole> __device__ __forceinline__ void settle(Phase<0>, Running& t, const State& s) const {
     if constexpr (Whole) {
       t.state.a0 = t.part.a0;
       const float t0 = static_cast<float>(static_cast<long long>(t.state.count));
@@ -174,8 +161,7 @@ struct Form {
       t.new0 = t3;
     }
   }
-  template <bool Whole>
-  __device__ __forceinline__ void settle(Phase<1>, Running& t, const State& s) const {
+  template <bool Whole> __device__ __forceinline__ void settle(Phase<1>, Running& t, const State& s) const {
     if constexpr (Whole) {
       t.state.a1 = t.part.a1;
     } else {
@@ -187,32 +173,23 @@ struct Form {
       t.state.a1 = SumOp::apply(t4, t.part.a1);
     }
   }
-  template <bool Vector>
-  __device__ __forceinline__ void keep(Kept& kept, bool coalesced, const Row& row, int c, int first) const {
-    load_words<half_t, 8, Vector, true>(kept.k0, row.in0 + first * 1, -first * 1, (row.extent - first) * 1);
-
-  }
-  template <bool Vector, Reads Set>
-  __device__ __forceinline__ void fetch(Words& words, const Row& row, int c, int first) const {
+  template <bool Vector> __device__ __forceinline__ void keep(Kept& kept, bool coalesced, const Row& row, int c, int first) const { load_words<half_t, 8, Vector, true>(kept.k0, row.in0 + first * 1, -first * 1, (row.extent - first) * 1); }
+  template <bool Vector, Reads Set> __device__ __forceinline__ void fetch(Words& words, const Row& row, int c, int first) const {
     if constexpr (Set == Reads::Folded) {
     } else {
       load_words<half_t, 8, Vector, false>(words.k1, row.in1 + first * 1, -first * 1, (row.extent - first) * 1);
-
       load_words<half_t, 8, Vector, false>(words.k2, row.in2 + first * 1, -first * 1, (row.extent - first) * 1);
-
     }
   }
   __device__ __forceinline__ void lift(Phase<0>, Running& t, const Kept& kept, const Words& words, const Row& row, int first, int v) const {
     const long long at = row.begin + first + v;
     t.part.a0 = SumOp::apply(t.part.a0, pick<half_t>(kept.k0, v));
-
   }
   __device__ __forceinline__ void lift(Phase<1>, Running& t, const Kept& kept, const Words& words, const Row& row, int first, int v) const {
     const long long at = row.begin + first + v;
     const float t0 = pick<half_t>(kept.k0, v) - t.new0;
     const float t1 = t0 * t0;
     t.part.a1 = SumOp::apply(t.part.a1, t1);
-
   }
   __device__ __forceinline__ Tail finish(const State& s, const Row& row) const {
     Tail tail;
@@ -233,25 +210,18 @@ struct Form {
     tail.by1 = divisor_of(tail.r1);
     return tail;
   }
-  template <int Lanes>
-  __device__ __forceinline__ void write_rows(const Row& row, const Tail& tail, int lane) const {
-  }
-  template <bool Vector>
-  __device__ __forceinline__ void map(Values& y, const Kept& kept, const Words& words, const Row& row, const Tail& tail, int first, int v) const {
+  template <int Lanes> __device__ __forceinline__ void write_rows(const Row& row, const Tail& tail, int lane) const {}
+  template <bool Vector> __device__ __forceinline__ void map(Values& y, const Kept& kept, const Words& words, const Row& row, const Tail& tail, int first, int v) const {
     const long long at = row.begin + first + v;
     const float t0 = pick<half_t>(kept.k0, v) - tail.r0;
     const float t1 = divide(t0, tail.by1);
     const float t2 = t1 * pick<half_t>(words.k1, v);
     const float t3 = t2 + pick<half_t>(words.k2, v);
     y.y0[v] = t3;
-
   }
-  template <bool Vector>
-  __device__ __forceinline__ void put(const Values& y, const Row& row, int first) const {
-    store_words<kWidth, Vector>(p0 + row.b0 + row.begin + first, y.y0, -first, row.extent - first);
-  }
+  template <bool Vector> __device__ __forceinline__ void put(const Values& y, const Row& row, int first) const { store_words<kWidth, Vector>(p0 + row.b0 + row.begin + first, y.y0, -first, row.extent - first); }
 };
-extern "C" __global__ void __launch_bounds__(128) row_resident_sum2_f16_20200ddc(half_t* p0, const half_t* __restrict__ p1, const half_t* __restrict__ p2, const half_t* __restrict__ p3) {
+extern "C" __global__ void __launch_bounds__(128) row_resident_sum2_f16_cf87d2f4(half_t* p0, const half_t* __restrict__ p1, const half_t* __restrict__ p2, const half_t* __restrict__ p3) {
   ptx_launch_dependents();
   ptx_await_launches_together();
   const RowMemory<State, void> memory{nullptr, nullptr, nullptr};

@@ -29,11 +29,8 @@ struct Form {
     long long b0;
     const half_t* in0;
   };
-  struct Kept {
-  };
-  struct Words {
-    unsigned k0[4];
-  };
+  struct Kept {};
+  struct Words { unsigned k0[4]; };
   struct Running {
     State state, part;
     float old0, new0;
@@ -43,9 +40,7 @@ struct Form {
     float r1;
     Divisor by1;
   };
-  struct Values {
-    float y0[kWidth];
-  };
+  struct Values { float y0[kWidth]; };
   half_t* p0;
   const half_t* __restrict__ p1;
   __device__ __forceinline__ Row row_of(long long number, long long begin, int extent) const {
@@ -58,18 +53,14 @@ struct Form {
     row.in0 = p1 + (row.b0 + begin * 1);
     return row;
   }
-  template <bool Vector>
-  __device__ __forceinline__ int shift(const Row& row, int free) const {
-    return Vector ? 0 : misalignment<kWidth>(row.in0, free);
-  }
-  static __device__ __forceinline__ State identity() {
+  template <bool Vector> __device__ __forceinline__ int shift(const Row& row, int free) const { return Vector ? 0 : misalignment<kWidth>(row.in0, free); }
+  __device__ __forceinline__ static State identity() {
     State s;
     s.a0 = (-INFINITY_F);
     s.a1 = float(0);
     return s;
   }
-  template <int High, int Low>
-  __device__ __forceinline__ State merged(State s) const {
+  template <int High, int Low> __device__ __forceinline__ State merged(State s) const {
     const State u = s;
     State t;
     float old0;
@@ -85,7 +76,6 @@ struct Form {
     s.a1 = t4;
     t.a1 = mask_reduce<SumOp, High, Low>(s.a1);
     return t;
-
   }
   __device__ __forceinline__ State merge(const State& a, const State& b) const {
     State t;
@@ -108,19 +98,11 @@ struct Form {
     const float t9 = b.a1 * t8;
     t.a1 = SumOp::apply(t4, t9);
     return t;
-
   }
-  __device__ __forceinline__ void start(Running& t, const State& s) const {
-    t.old0 = s.a0;
-  }
-  __device__ __forceinline__ void begin(Running& t, const State& s, int added) const {
-    t.part = identity();
-  }
-  __device__ __forceinline__ void renew(Running& t) const {
-    t.old0 = t.new0;
-  }
-  template <bool Whole>
-  __device__ __forceinline__ void settle(Phase<0>, Running& t, const State& s) const {
+  __device__ __forceinline__ void start(Running& t, const State& s) const { t.old0 = s.a0; }
+  __device__ __forceinline__ void begin(Running& t, const State& s, int added) const { t.part = identity(); }
+  __device__ __forceinline__ void renew(Running& t) const { t.old0 = t.new0; }
+  template <bool Whole> __device__ __forceinline__ void settle(Phase<0>, Running& t, const State& s) const {
     if constexpr (Whole) {
       t.state.a0 = t.part.a0;
       t.new0 = t.state.a0;
@@ -129,8 +111,7 @@ struct Form {
       t.new0 = t.state.a0;
     }
   }
-  template <bool Whole>
-  __device__ __forceinline__ void settle(Phase<1>, Running& t, const State& s) const {
+  template <bool Whole> __device__ __forceinline__ void settle(Phase<1>, Running& t, const State& s) const {
     if constexpr (Whole) {
       t.state.a1 = t.part.a1;
     } else {
@@ -142,13 +123,8 @@ struct Form {
       t.state.a1 = SumOp::apply(t4, t.part.a1);
     }
   }
-  template <bool Vector>
-  __device__ __forceinline__ void keep(Kept& kept, bool coalesced, const Row& row, int c, int first) const {
-    copy_to_shared<half_t, 8, Vector, false, 4>(tile_smem + (0 + c * 1) * Config::kThreads + threadIdx.x, Config::kThreads, row.in0 + first * 1, -first * 1, (row.extent - first) * 1);
-
-  }
-  template <bool Vector, Reads Set>
-  __device__ __forceinline__ void fetch(Words& words, const Row& row, int c, int first) const {
+  template <bool Vector> __device__ __forceinline__ void keep(Kept& kept, bool coalesced, const Row& row, int c, int first) const { copy_to_shared<half_t, 8, Vector, false, 4>(tile_smem + (0 + c * 1) * Config::kThreads + threadIdx.x, Config::kThreads, row.in0 + first * 1, -first * 1, (row.extent - first) * 1); }
+  template <bool Vector, Reads Set> __device__ __forceinline__ void fetch(Words& words, const Row& row, int c, int first) const {
     if constexpr (Set == Reads::Folded) {
       load_shared(words.k0, tile_smem + (0 + c * 1) * Config::kThreads + threadIdx.x, Config::kThreads);
     } else {
@@ -158,7 +134,6 @@ struct Form {
   __device__ __forceinline__ void lift(Phase<0>, Running& t, const Kept& kept, const Words& words, const Row& row, int first, int v) const {
     const long long at = row.begin + first + v;
     t.part.a0 = MaxOp::apply(t.part.a0, pick<half_t>(words.k0, v));
-
   }
   __device__ __forceinline__ void lift(Phase<1>, Running& t, const Kept& kept, const Words& words, const Row& row, int first, int v) const {
     const long long at = row.begin + first + v;
@@ -167,7 +142,6 @@ struct Form {
     const float t2 = pick<half_t>(words.k0, v) - t1;
     const float t3 = exp_fast(t2);
     t.part.a1 = SumOp::apply(t.part.a1, t3);
-
   }
   __device__ __forceinline__ Tail finish(const State& s, const Row& row) const {
     Tail tail;
@@ -179,24 +153,17 @@ struct Form {
     tail.by1 = divisor_of(tail.r1);
     return tail;
   }
-  template <int Lanes>
-  __device__ __forceinline__ void write_rows(const Row& row, const Tail& tail, int lane) const {
-  }
-  template <bool Vector>
-  __device__ __forceinline__ void map(Values& y, const Kept& kept, const Words& words, const Row& row, const Tail& tail, int first, int v) const {
+  template <int Lanes> __device__ __forceinline__ void write_rows(const Row& row, const Tail& tail, int lane) const {}
+  template <bool Vector> __device__ __forceinline__ void map(Values& y, const Kept& kept, const Words& words, const Row& row, const Tail& tail, int first, int v) const {
     const long long at = row.begin + first + v;
     const float t0 = pick<half_t>(words.k0, v) - tail.r0;
     const float t1 = exp_fast(t0);
     const float t2 = divide(t1, tail.by1);
     y.y0[v] = t2;
-
   }
-  template <bool Vector>
-  __device__ __forceinline__ void put(const Values& y, const Row& row, int first) const {
-    store_words<kWidth, Vector>(p0 + row.b0 + row.begin + first, y.y0, -first, row.extent - first);
-  }
+  template <bool Vector> __device__ __forceinline__ void put(const Values& y, const Row& row, int first) const { store_words<kWidth, Vector>(p0 + row.b0 + row.begin + first, y.y0, -first, row.extent - first); }
 };
-extern "C" __global__ void __launch_bounds__(128) row_resident_max_sum_f16_a4f10ec5(half_t* p0, const half_t* __restrict__ p1) {
+extern "C" __global__ void __launch_bounds__(128) row_resident_max_sum_f16_4473956d(half_t* p0, const half_t* __restrict__ p1) {
   ptx_launch_dependents();
   ptx_await_launches_together();
   const RowMemory<State, void> memory{nullptr, nullptr, nullptr};

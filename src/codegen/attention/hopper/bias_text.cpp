@@ -8,8 +8,7 @@
 #include "codegen/attention/hopper/select.h"
 #include "codegen/elementwise/aligned_accesses.h"
 #include "codegen/functor/invariant_parts.h"
-#include "codegen/functor/state_functor.h"
-#include "codegen/text/indent.h"
+#include "codegen/text/function_text.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -92,8 +91,7 @@ std::string BiasText::structs() const {
   for (size_t i = 0; has_strips() && i < scores_.strips.size(); ++i) {
     pair.add(value_type(scores_.strips[i].read->dtype), fmt::format("strip{}[2]", i));
   }
-  return fmt::format("struct Loaded {{\n{}}};\nstruct Pair {{\n{}}};\n", loaded.text(),
-                     pair.text());
+  return struct_text("Loaded", loaded.text()) + struct_text("Pair", pair.text());
 }
 
 int BiasText::term_offset(size_t t) const {
@@ -125,9 +123,9 @@ std::string BiasText::load_terms() const {
     for (const Placed& part : parts) add(part);
   }
   for (const Placed& one : visible_) add(one);
-  return fmt::format(
-      "{}Loaded load_terms(const Row& row, int first, int group_row, int thread) const {}", kInline,
-      braced(text + "return loaded;\n"));
+  return function_text(
+      "Loaded load_terms(const Row& row, int first, int group_row, int thread) const",
+      text + "return loaded;\n");
 }
 
 std::string BiasText::store_terms() const {
@@ -150,10 +148,10 @@ std::string BiasText::store_terms() const {
   Emitter e = emitter();
   const std::string visible = visible_.empty() ? "true" : emit(e, visible_[0]);
   text += e.close() + fmt::format("return {};\n", visible);
-  return fmt::format(
-      "{}bool store_terms(const Loaded& loaded, const Row& row, char* bias, int buffer, int "
-      "thread) const {}",
-      kInline, braced(text));
+  return function_text(
+      "bool store_terms(const Loaded& loaded, const Row& row, char* bias, int buffer, int thread) "
+      "const",
+      text);
 }
 
 // Rows beyond the last one read the last one.
@@ -176,15 +174,15 @@ std::string BiasText::copy_strip(size_t i) const {
 std::string BiasText::copy_strips() const {
   std::string text;
   for (size_t i = 0; i < scores_.strips.size(); ++i) text += copy_strip(i);
-  return fmt::format(
-      "{}void copy_strips(char* bias, const Row& block, int warp, int first_line, int first) const "
-      "{}",
-      kInline, braced(text));
+  return function_text(
+      "void copy_strips(char* bias, const Row& block, int warp, int first_line, int first) const",
+      text);
 }
 
 std::string BiasText::functions() {
   rows_ = kernel_.size(form_.row->extent());
   keys_ = kernel_.size(form_.rows.length());
+  if (!loads()) return "";
   terms_.clear();
   visible_.clear();
   for (size_t t = 0; t < scores_.terms.size(); ++t) {
@@ -253,8 +251,10 @@ std::string BiasText::load_bias(const ScoreSpec& score, size_t phase, const char
   std::vector<ir::Expr> roots = score.lifts_of(phase);
   if (phase == 0 && score.kept) roots.push_back(score.kept_factors.rest);
   for (ir::Expr root : roots) go(root);
-  return fmt::format("{}void load_bias({}, Phase<{}>, Pair& pair, const BiasPlace& at) const {}",
-                     kInline, tag, phase, braced(text));
+  return function_text(
+      fmt::format("void load_bias({}, Phase<{}>, Pair& pair, const BiasPlace& at) const", tag,
+                  phase),
+      text);
 }
 
 }  // namespace redfuser::codegen

@@ -21,6 +21,9 @@ class BiasText {
   BiasText(KernelText& kernel, const AttentionSpec& form, const HopperScores& scores,
            const HopperConfig& config, const AttentionFunctor& functor);
 
+  // Whether elements have bias, or a mask by key. Without, these functions are those of
+  // PlainScores (src/device/attention/score_fold.cuh).
+  bool loads() const { return scores_.has_terms() || has_strips(); }
   std::string functions();
   // load_bias() of a phase: the bias of two adjacent elements that its lifts need.
   std::string load_bias(const ScoreSpec& score, size_t phase, const char* tag) const;

@@ -47,7 +47,8 @@ ElementText::ElementText(Emitter& emitter, const AttentionSpec& form, const Scor
       form_(form),
       score_(score),
       phase_(phase),
-      bias_(bias) {}
+      bias_(bias),
+      raw_(phase == 0 && score.kept && score.kept_factors.rest != score.raw ? "raw" : "s") {}
 
 bool ElementText::is_bias(ir::Expr e) const {
   return std::any_of(bias_.begin(), bias_.end(), [&](const auto& b) { return b.first == e; });
@@ -148,10 +149,10 @@ void ElementText::bind_special(const Special& special) {
 void ElementText::bind_score() {
   if (!score_.kept) return;
   const Factored& kept = score_.kept_factors;
-  std::string text = "raw";
+  std::string text = raw_;
   if (phase_ == 0) {
     text = emitter_.emit_as(kept.rest, DType::Float32);
-    if (text != "raw") emitter_.line(fmt::format("s = {};", text));
+    if (text != raw_) emitter_.line(fmt::format("s = {};", text));
   }
   emitter_.bind(kept.rest, text);
   if (kept.rest != score_.kept) {
@@ -164,8 +165,8 @@ void ElementText::write(bool checks) {
   for (const auto& [e, text] : bias_) emitter_.bind(e, text);
   bind_positions();
   const std::vector<Special> found = specials();
-  emitter_.line("const float raw = s;");
-  if (phase_ == 0 || !score_.kept) emitter_.bind(score_.raw, "raw");
+  if (raw_ != "s") emitter_.line(fmt::format("const float {} = s;", raw_));
+  if (phase_ == 0 || !score_.kept) emitter_.bind(score_.raw, raw_);
   // The kept value may contain special functions, and special functions may contain it.
   bool scored = false;
   for (const Special& special : found) {

@@ -42,6 +42,8 @@ class ElementText {
   const ScoreSpec& score_;
   const size_t phase_;
   const std::vector<std::pair<ir::Expr, std::string>>& bias_;
+  // What s has before write(); a variable of its own where phase 0 replaces it.
+  const std::string raw_;
   std::vector<ir::Expr> positions_;
 };
 

@@ -3,14 +3,11 @@
 #include <fmt/format.h>
 
 #include "codegen/attention/hopper/element_text.h"
-#include "codegen/functor/state_functor.h"
-#include "codegen/text/indent.h"
+#include "codegen/text/function_text.h"
 #include "codegen/text/operation_text.h"
 
 namespace redfuser::codegen {
 namespace {
-
-const StateText::ReferenceNames kOfStep = {kReferencesBefore, kReferencesAfter};
 
 // Divisions of columns by a value that the row shares become products, for results rounded to 16
 // bits.
@@ -111,52 +108,53 @@ std::string HopperFunctor::whole() {
     e.bind(ranges.rows[0].last, "last_row");
   }
   e.line(fmt::format("return {};", e.emit(by_tile_.full)));
-  return fmt::format(
-      "{}bool whole(const Row& row, int first, int first_row, int last_row) const {}", kInline,
-      braced(e.close()));
+  return function_text("bool whole(const Row& row, int first, int first_row, int last_row) const",
+                       e.close());
+}
+
+bool HopperFunctor::maps() const {
+  return scores_.whole.tanh_scale != 0 || scores_.masked.tanh_scale != 0;
 }
 
 std::string HopperFunctor::map(bool whole) const {
   const double scale = score(whole).tanh_scale;
-  return fmt::format(
-      "template <int N>\n{}void map({}, float (&s)[N][4]) const {}", kInline, tag(whole),
-      braced(scale == 0 ? std::string() : fmt::format("tanh_tile(s, {});\n", float_text(scale))));
+  return function_text(
+      fmt::format("void map({}, float (&s)[N][4]) const", tag(whole)),
+      scale == 0 ? std::string() : fmt::format("tanh_tile(s, {});\n", float_text(scale)), "int N");
 }
 
 std::string HopperFunctor::lift(bool whole, size_t phase) {
   Emitter e = emitter();
   const ScoreSpec& spec = score(whole);
   StateText state(e, spec.rows, kOfStep, form_.value_accumulator);
-  for (size_t r = 0; r < rows_.references.size(); ++r) {
-    const cascade::Reference& reference = rows_.references[r];
-    if (static_cast<size_t>(reference.ready_after) > phases_[phase].begin) continue;
-    state.bind(ir::LeafKind::NewResult, static_cast<int64_t>(r), fmt::format("to.r{}", r),
-               reference.value->dtype);
-  }
+  state.bind_new_references(phases_[phase].begin);
   const auto bias = bias_.values();
   e.open();
   ElementText(e, form_, spec, phase, bias).write(!whole && !is_even());
   const std::string element = e.close();
-  return fmt::format(
-      "{}void lift({}, Phase<{}>, State& part, float& s, const Pair& pair, const State& to, const "
-      "Row& row, const KeyPlace& at) const {}",
-      kInline, tag(whole), phase, braced(e.close() + element));
+  return function_text(
+      fmt::format("void lift({}, Phase<{}>, State& part, float& s, const Pair& pair, const State& "
+                  "to, const Row& row, const KeyPlace& at) const",
+                  tag(whole), phase),
+      e.close() + element);
 }
 
-std::string HopperFunctor::reduced(bool whole, size_t phase) const {
+std::string HopperFunctor::reduce(bool whole, size_t phase) const {
   const ScoreSpec& spec = score(whole);
-  std::string text = "State part;\n";
+  std::string text;
   for (size_t k = phases_[phase].begin; k < phases_[phase].end; ++k) {
     if (form_.is_value(k)) continue;
     const std::string_view op = combiner_of(rows_.accumulators[k].reduction);
-    std::string value = fmt::format("{0}::apply(parts[0].a{1}, parts[1].a{1})", op, k);
+    std::string value = fmt::format("{0}::apply(part.a{1}, other.a{1})", op, k);
     if (!spec.per_lane[k]) value = fmt::format("quad_reduce<{}>({})", op, value);
     const double scale = spec.reduces_kept(k) ? spec.kept_factors.constant : 1;
     if (scale != 1) value += " * " + float_text(scale);
     text += fmt::format("part.a{} = {};\n", k, value);
   }
-  return fmt::format("{}State reduced({}, Phase<{}>, const State (&parts)[2]) const {}", kInline,
-                     tag(whole), phase, braced(text + "return part;\n"));
+  return function_text(
+      fmt::format("void reduce({}, Phase<{}>, State& part, const State& other) const", tag(whole),
+                  phase),
+      text);
 }
 
 std::string HopperFunctor::join_lanes() const {
@@ -166,7 +164,7 @@ std::string HopperFunctor::join_lanes() const {
     text += fmt::format("s.a{0} = quad_reduce<{1}>(s.a{0});\n", k,
                         combiner_of(rows_.accumulators[k].reduction));
   }
-  return fmt::format("static {}void join_lanes(State& s) {}", kInline, braced(text));
+  return function_text("static void join_lanes(State& s)", text);
 }
 
 std::string HopperFunctor::scores() {
@@ -179,9 +177,10 @@ std::string HopperFunctor::scores() {
   if (!always) text += whole();
   for (const bool all : {true, false}) {
     if (always && !all) continue;
-    text += map(all);
+    if (maps()) text += map(all);
     for (size_t phase = 0; phase < phases_.size(); ++phase) {
-      text += bias_.load_bias(score(all), phase, tag(all)) + lift(all, phase) + reduced(all, phase);
+      if (bias_.loads()) text += bias_.load_bias(score(all), phase, tag(all));
+      text += lift(all, phase) + reduce(all, phase);
     }
   }
   for (size_t phase = 0; phase < phases_.size(); ++phase) {
@@ -190,55 +189,46 @@ std::string HopperFunctor::scores() {
   return text + join_lanes() + fold_.same();
 }
 
-// Scalars of a phase, and those of which lanes have parts until the end, as floats `stride` apart.
+// each() of the scalars of a phase, of those of which lanes have parts until the end, of all, and
+// of the references.
 std::string HopperFunctor::exchange() const {
-  const size_t scalars = rows_.accumulators.size();
-  const auto functions = [&](const std::string& which, const std::vector<size_t>& accumulators) {
-    std::string put, join;
-    for (const size_t k : accumulators) {
-      put += fmt::format("to[{} * stride] = part.a{};\n", k, k);
-      join += fmt::format("part.a{0} = {1}::apply(left[{0} * stride], right[{0} * stride]);\n", k,
-                          combiner_of(rows_.accumulators[k].reduction));
-    }
-    return fmt::format(
-        "static __device__ constexpr bool exchanges({0}) {{ return {1}; }}\n"
-        "static {2}void put({0}, float* to, int stride, const State& part) {3}"
-        "static {2}void join({0}, State& part, const float* left, const float* right, int stride) "
-        "{4}",
-        which, !accumulators.empty(), kInline, braced(put), braced(join));
+  const auto each = [](const std::string& which, const std::string& members) {
+    return function_text(fmt::format("static void each({}, S& s, const V& visit)", which), members,
+                         "typename S, typename V");
   };
-  std::string text;
-  std::vector<size_t> last;
+  const auto scalars = [&](size_t begin, size_t end, const auto& wanted) {
+    std::string members;
+    for (size_t k = begin; k < end; ++k) {
+      if (form_.is_value(k) || !wanted(k)) continue;
+      members += fmt::format("visit(s.a{0}, {0}, {1}{{}});\n", k,
+                             combiner_of(rows_.accumulators[k].reduction));
+    }
+    return members;
+  };
+  const auto exchanged = [&](const std::string& which, const std::string& members) {
+    return fmt::format("static __device__ constexpr bool exchanges({}) {{ return {}; }}\n", which,
+                       !members.empty()) +
+           (members.empty() ? std::string() : each(which, members));
+  };
+  const auto until_the_end = [&](size_t k) { return scores_.masked.per_lane[k]; };
+  const size_t all = rows_.accumulators.size();
+  std::string text, references;
   bool exchanges = false;
   for (size_t phase = 0; phase < phases_.size(); ++phase) {
-    std::vector<size_t> shared;
-    for (size_t k = phases_[phase].begin; k < phases_[phase].end; ++k) {
-      if (!form_.is_value(k) && !scores_.masked.per_lane[k]) shared.push_back(k);
-    }
-    exchanges |= !shared.empty();
-    text += functions(fmt::format("Phase<{}>", phase), shared);
+    const std::string members = scalars(phases_[phase].begin, phases_[phase].end,
+                                        [&](size_t k) { return !until_the_end(k); });
+    exchanges |= !members.empty();
+    text += exchanged(fmt::format("Phase<{}>", phase), members);
   }
-  std::string put, get;
-  for (size_t k = 0; k < scalars; ++k) {
-    if (form_.is_value(k)) continue;
-    put += fmt::format("to[{0} * stride] = s.a{0};\n", k);
-    get += fmt::format("s.a{0} = from[{0} * stride];\n", k);
-    if (scores_.masked.per_lane[k]) last.push_back(k);
-  }
-  std::string put_references, get_references;
   for (size_t r : used_references(rows_)) {
-    put_references += fmt::format("to[{0} * stride] = s.r{0};\n", r);
-    get_references += fmt::format("s.r{0} = from[{0} * stride];\n", r);
+    references += fmt::format("visit(s.r{0}, {0}, Replace{{}});\n", r);
   }
-  return text + functions("Rest", last) +
+  return text + exchanged("Rest", scalars(0, all, until_the_end)) +
+         each("Scalars", scalars(0, all, [](size_t) { return true; })) +
+         each("References", references) +
          fmt::format(
-             "static constexpr int kScalarPlaces = {0};\nstatic constexpr bool kExchanges = {6};\n"
-             "static {1}void put_scalars(float* to, int stride, const State& s) {2}"
-             "static {1}void get_scalars(State& s, const float* from, int stride) {3}"
-             "static {1}void put_references(float* to, int stride, const State& s) {4}"
-             "static {1}void get_references(State& s, const float* from, int stride) {5}",
-             scalars, kInline, braced(put), braced(get), braced(put_references),
-             braced(get_references), exchanges);
+             "static constexpr int kScalarPlaces = {};\nstatic constexpr bool kExchanges = {};\n",
+             all, exchanges);
 }
 
 std::string HopperFunctor::text(bool merges, bool exchanges) {
@@ -246,7 +236,7 @@ std::string HopperFunctor::text(bool merges, bool exchanges) {
   text += fold_.copy("copy_query", operands_.query) + fold_.copy("copy_key", operands_.key) +
           fold_.copy("copy_value", operands_.value) + functor_.aligned_outputs();
   if (exchanges) text += exchange();
-  return functor_.text(text, merges);
+  return functor_.text(text, merges, "PlainScores");
 }
 
 }  // namespace redfuser::codegen

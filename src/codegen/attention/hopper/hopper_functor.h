@@ -43,9 +43,10 @@ class HopperFunctor {
 
   std::string scores();
   std::string whole();
+  bool maps() const;
   std::string map(bool whole) const;
   std::string lift(bool whole, size_t phase);
-  std::string reduced(bool whole, size_t phase) const;
+  std::string reduce(bool whole, size_t phase) const;
   std::string join_lanes() const;
   std::string exchange() const;
 

@@ -5,8 +5,7 @@
 #include <fmt/format.h>
 
 #include "codegen/elementwise/aligned_accesses.h"
-#include "codegen/functor/state_functor.h"
-#include "codegen/text/indent.h"
+#include "codegen/text/function_text.h"
 
 namespace redfuser::codegen {
 MmaFunctor::MmaFunctor(StepBuilder& builder, const AttentionSpec& form, int keys,
@@ -108,8 +107,8 @@ std::string MmaFunctor::offset_function(const char* name, const char* parameters
   e.bind(element, "e");
   e.nest({read->args[0]});
   e.line(fmt::format("return {};", e.emit_whole(read->args[0], DType::Int64)));
-  return fmt::format("{}long long {}(const Row& row, {}) const {}", kInline, name, parameters,
-                     braced(e.close()));
+  return function_text(fmt::format("long long {}(const Row& row, {}) const", name, parameters),
+                       e.close());
 }
 
 std::string MmaFunctor::text(bool merges) {

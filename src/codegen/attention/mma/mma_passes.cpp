@@ -4,17 +4,10 @@
 #include <fmt/format.h>
 
 #include "codegen/attention/mma/mma_functor.h"
-#include "codegen/functor/state_functor.h"
-#include "codegen/text/indent.h"
+#include "codegen/text/function_text.h"
 #include "codegen/text/operation_text.h"
 
 namespace redfuser::codegen {
-namespace {
-
-const StateText::ReferenceNames kOfStep = {kReferencesBefore, kReferencesAfter};
-
-}  // namespace
-
 void MmaFunctor::bind_score(Emitter& emitter, size_t phase) const {
   const bool known = std::find(shared_.begin(), shared_.end(), form_.contraction) != shared_.end();
   if (phase > 0 && known) return;
@@ -37,12 +30,7 @@ std::string MmaFunctor::lift_function(size_t phase) {
   Emitter e = functor_.emitter();
   functor_.bind_row(e);
   StateText state(e, rows_, kOfStep, form_.value_accumulator);
-  for (size_t r = 0; r < rows_.references.size(); ++r) {
-    const cascade::Reference& reference = rows_.references[r];
-    if (static_cast<size_t>(reference.ready_after) > phases_[phase].begin) continue;
-    state.bind(ir::LeafKind::NewResult, static_cast<int64_t>(r), fmt::format("to.r{}", r),
-               reference.value->dtype);
-  }
+  state.bind_new_references(phases_[phase].begin);
   e.open();
   e.nest(nested(phase));
   e.bind(rows_.cascade.stream, "at");
@@ -67,10 +55,11 @@ std::string MmaFunctor::lift_function(size_t phase) {
     }
   }
   const std::string element = e.close();
-  return fmt::format(
-      "{}void lift(Phase<{}>, State& part, float& weight, Kept<{}>& kept, float s, const State& "
-      "to, const Row& row, long long at, bool exists) const {}",
-      kInline, phase, shared_.size(), braced(e.close() + element));
+  return function_text(
+      fmt::format("void lift(Phase<{}>, State& part, float& weight, Kept<{}>& kept, float s, const "
+                  "State& to, const Row& row, long long at, bool exists) const",
+                  phase, shared_.size()),
+      e.close() + element);
 }
 
 }  // namespace redfuser::codegen
