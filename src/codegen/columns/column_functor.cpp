@@ -186,8 +186,7 @@ std::string ColumnFunctor::row_function() {
                        e.emit(outputs_[i].place.base)));
   }
   e.line("return row;");
-  return fmt::format("{}Row row_of(long long outer, long long column) const {{\n{}}}\n", kInline,
-                     e.close());
+  return function_text("Row row_of(long long outer, long long column) const", e.close());
 }
 
 // The row v of a thread, or the last one, whose reads are within bounds, in place of one behind it.
@@ -203,7 +202,7 @@ std::string ColumnFunctor::parts_function() {
   for (size_t i = 0; i < row_parts_.size(); ++i) {
     e.line(fmt::format("row.f{}[v] = {};", i, e.emit(row_parts_[i].expr)));
   }
-  return fmt::format("{}void set_parts(Row& row, int v) const {{\n{}}}\n", kInline, e.close());
+  return function_text("void set_parts(Row& row, int v) const", e.close());
 }
 
 std::string ColumnFunctor::words_members() const {
@@ -245,10 +244,8 @@ std::string ColumnFunctor::load_function() {
     const std::string body = e.close();
     e.line(fmt::format("if constexpr ({}) {{\n{}}}", fmt::join(sets, " || "), body));
   }
-  return fmt::format(
-      "template <Reads Set>\n{}void read(Words& words, const Row& row, int position) const {{\n"
-      "{}}}\n",
-      kInline, e.close());
+  return function_text("void read(Words& words, const Row& row, int position) const", e.close(),
+                       "Reads Set");
 }
 
 std::string ColumnFunctor::lift_function(size_t number) {
@@ -262,10 +259,11 @@ std::string ColumnFunctor::lift_function(size_t number) {
   bind_words(e);
   state_.lift(e, number, "t");
   e.line(e.close());
-  return fmt::format(
-      "{}void lift(Phase<{}>, Running& t, const Words& words, const Row& row, int position, int v) "
-      "const {{\n{}}}\n",
-      kInline, number, e.close());
+  return function_text(
+      fmt::format("void lift(Phase<{}>, Running& t, const Words& words, const Row& "
+                  "row, int position, int v) const",
+                  number),
+      e.close());
 }
 
 std::string ColumnFunctor::tail_members() const {
@@ -302,8 +300,7 @@ std::string ColumnFunctor::finish_function() {
         fmt::format("tail.y{} = {};", i, e.emit_as(output.body, kernel_.dtype_of(output.value))));
   }
   e.line("return tail;");
-  return fmt::format("{}Tail finish(const State& s, const Row& row, int v) const {{\n{}}}\n",
-                     kInline, e.close());
+  return function_text("Tail finish(const State& s, const Row& row, int v) const", e.close());
 }
 
 std::string ColumnFunctor::map_function() {
@@ -331,11 +328,11 @@ std::string ColumnFunctor::map_function() {
   }
   e.line(e.close());
   e.line(e.close());
-  return fmt::format(
-      "{}void map(Values& y, const Words& words, const Row& row, const Tail& tail, int position, "
-      "int "
-      "v) const {{\n{}}}\n",
-      kInline, e.close());
+  return function_text(
+      "void map(Values& y, const Words& words, const Row& row, const Tail& tail, int position, int "
+      "v) "
+      "const",
+      e.close());
 }
 
 std::string ColumnFunctor::put_function() {
@@ -352,8 +349,7 @@ std::string ColumnFunctor::put_function() {
     e.line(fmt::format("store_column<kWidth, {}>({}, y.y{}, row.valid);", flag(outputs_[i]),
                        pointer(e, outputs_[i], fmt::format("out{}", i)), i));
   }
-  return fmt::format("{}void put(const Values& y, const Row& row, int position) const {{\n{}}}\n",
-                     kInline, e.close());
+  return function_text("void put(const Values& y, const Row& row, int position) const", e.close());
 }
 
 // Of outputs without the streamed axis: those whose neighbours across are adjacent in one function,
@@ -373,10 +369,10 @@ std::string ColumnFunctor::row_functions() {
       one.line(fmt::format("store({}, {}, tail.y{});", buffer, one.emit(output.offset), i));
     }
   }
-  return fmt::format(
-      "{0}void write_rows(const Row& row, const Tail (&tails)[kWidth]) const {{\n{1}}}\n"
-      "{0}void write_row(const Row& row, const Tail& tail, int v) const {{\n{2}}}\n",
-      kInline, all.close(), one.close());
+  return function_text("void write_rows(const Row& row, const Tail (&tails)[kWidth]) const",
+                       all.close()) +
+         function_text("void write_row(const Row& row, const Tail& tail, int v) const",
+                       one.close());
 }
 
 std::string ColumnFunctor::text() {
@@ -385,16 +381,15 @@ std::string ColumnFunctor::text() {
   functions += finish_function();
   if (maps_back(form_)) functions += map_function() + put_function();
   functions += row_functions();
-  return state_.declaration() +
-         fmt::format(
-             "template <bool Vector>\nstruct Form {{\nusing State = ::State;\n"
-             "static constexpr int kWidth = {}, kPhases = {}, kBeside = {};\n"
-             "static constexpr bool kMapsBack = {};\n"
-             "struct Row {{\n{}}};\nstruct Words {{\n{}}};\n"
-             "{}struct Tail {{\n{}}};\nstruct Values {{\n{}}};\n{}{}}};\n",
-             width_, state_.phases(), columns_.beside, maps_back(form_), row_members(),
-             words_members(), state_.running(), tail_members(), value_members(), kernel_.members(),
-             functions);
+  const std::string constants = fmt::format(
+      "using State = ::State;\nstatic constexpr int kWidth = {}, kPhases = {}, kBeside = {};\n"
+      "static constexpr bool kMapsBack = {};\n",
+      width_, state_.phases(), columns_.beside, maps_back(form_));
+  const std::string types =
+      struct_text("Row", row_members()) + struct_text("Words", words_members()) + state_.running() +
+      struct_text("Tail", tail_members()) + struct_text("Values", value_members());
+  return state_.declaration() + "template <bool Vector>\n" +
+         struct_text("Form", constants + types + kernel_.members() + functions);
 }
 
 }  // namespace redfuser::codegen
