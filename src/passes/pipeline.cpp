@@ -4,6 +4,7 @@
 
 #include "passes/integers/integer_contractions.h"
 #include "passes/integers/maxima_of_codes.h"
+#include "passes/integers/moved_codes.h"
 #include "passes/integers/same_codes.h"
 #include "passes/passes.h"
 #include "passes/weights/store_codes.h"
@@ -30,6 +31,7 @@ constexpr Pass kExecution[] = {
     {"join_windows", join_windows},
     {"divide_einsums", divide_einsums},
     {"maxima_of_codes", maxima_of_codes},
+    {"moved_codes", moved_codes},
     {"same_codes", same_codes},
     {"integer_contractions", integer_contractions},
     {"eliminate_dead", eliminate_dead},

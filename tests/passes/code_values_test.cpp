@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "passes/integers/maxima_of_codes.h"
+#include "passes/integers/moved_codes.h"
 #include "passes/integers/same_codes.h"
 #include "support/pass_case.h"
 
@@ -104,6 +105,79 @@ TEST_F(CodeValues, OtherQuantisationsStay) {
       b.node("Transpose", {dequantised(codes(), 0.07)}, {{"perm", Sizes{1, 0, 2, 3}}});
   b.output(b.node("QuantizeLinear", {moved, number(0.07), zero(DType::UInt8, 120)}));
   EXPECT_FALSE(run_pass(passes::same_codes, b.graph));
+}
+
+class MovedCodes : public CodeValues {
+ protected:
+  ir::ValueId quantised(ir::ValueId floats, double scale = 0.05) {
+    return b.node("QuantizeLinear", {floats, number(scale), zero(DType::UInt8, 7)});
+  }
+  ir::ValueId values(const Dims& dims = {2, 3, 8, 9}) { return b.node("Exp", {input(dims)}); }
+  bool moves() { return run_pass(passes::moved_codes, b.graph); }
+};
+
+TEST_F(MovedCodes, AreOfWhatIsMoved) {
+  const ir::ValueId turned = b.node("Transpose", {values()}, {{"perm", Sizes{1, 0, 3, 2}}});
+  named_output(quantised(turned), "y");
+  EXPECT_TRUE(moves());
+  EXPECT_EQ(operators(b.graph), (Ops{"Exp", "QuantizeLinear", "Transpose"}));
+  b = GraphBuilder();
+  const ir::ValueId joined =
+      b.node("Concat", {values(), dequantised(codes(), 0.07), values()}, {{"axis", int64_t{1}}});
+  named_output(quantised(joined), "y");
+  EXPECT_TRUE(moves());
+  EXPECT_EQ(operators(b.graph).back(), "Concat");
+  b = GraphBuilder();
+  const ir::ValueId scales = b.constant(make_tensor<double>(DType::Float32, {4}, {1, 1, 2, 3}));
+  const ir::ValueId larger =
+      b.node("Resize", {values(), ir::kAbsent, scales}, {{"mode", std::string("nearest")}});
+  named_output(quantised(larger), "y");
+  EXPECT_TRUE(moves());
+  EXPECT_EQ(operators(b.graph), (Ops{"Exp", "QuantizeLinear", "Resize"}));
+}
+
+// Behind several moves the codes of the source come back.
+TEST_F(MovedCodes, OfTheSameScaleAreTheSource) {
+  const ir::ValueId turned =
+      b.node("Transpose", {dequantised(codes(), 0.05, 7)}, {{"perm", Sizes{1, 0, 3, 2}}});
+  const ir::ValueId sizes = b.constant(make_tensor<int64_t>(DType::Int64, {2}, {6, 72}));
+  b.output(quantised(b.node("Reshape", {turned, sizes})));
+  EXPECT_TRUE(moves());
+  EXPECT_TRUE(run_pass(passes::same_codes, b.graph));
+  EXPECT_EQ(operators(b.graph),
+            (Ops{"QuantizeLinear", "DequantizeLinear", "Transpose", "Reshape"}));
+}
+
+TEST_F(MovedCodes, OthersStay) {
+  const ir::Attributes turn = {{"perm", Sizes{1, 0, 3, 2}}};
+  // Of an input of the graph, and of elements of which others are dropped.
+  b.output(quantised(b.node("Transpose", {input({2, 3, 8, 9})}, turn)));
+  EXPECT_FALSE(moves());
+  b = GraphBuilder();
+  const auto integers = [&](int64_t x) {
+    return b.constant(make_tensor<int64_t>(DType::Int64, {1}, {x}));
+  };
+  b.output(quantised(b.node("Slice", {values(), integers(0), integers(4), integers(3)})));
+  EXPECT_FALSE(moves());
+  // The floats have another reader, are an output, or are computed.
+  b = GraphBuilder();
+  const ir::ValueId turned = b.node("Transpose", {values()}, turn);
+  b.output(quantised(turned));
+  b.output(b.node("Neg", {turned}));
+  EXPECT_FALSE(moves());
+  b = GraphBuilder();
+  b.output(quantised(named_output(b.node("Transpose", {values()}, turn), "moved")));
+  EXPECT_FALSE(moves());
+  b = GraphBuilder();
+  b.output(quantised(b.node("Add", {values(), values()})));
+  EXPECT_FALSE(moves());
+  // A scale of each channel.
+  b = GraphBuilder();
+  const ir::ValueId scales = b.constant(make_tensor<double>(DType::Float32, {3}, {1, 2, 3}));
+  const ir::ValueId zeros = b.constant(make_tensor<int64_t>(DType::UInt8, {3}, {1, 2, 3}));
+  b.output(b.node("QuantizeLinear", {b.node("Transpose", {values()}, turn), scales, zeros},
+                  {{"axis", int64_t{0}}}));
+  EXPECT_FALSE(moves());
 }
 
 }  // namespace

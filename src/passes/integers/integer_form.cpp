@@ -13,6 +13,16 @@ namespace {
 
 constexpr int64_t kUnknownSize = 64;
 
+int64_t typical_size(ir::Expr size) {
+  std::vector<int64_t> symbols;
+  visit(size, [&](ir::Expr e) {
+    const auto number = static_cast<size_t>(e->integer);
+    if (e->op == ir::ExprOp::Symbol && number >= symbols.size()) symbols.resize(number + 1);
+  });
+  std::fill(symbols.begin(), symbols.end(), kUnknownSize);
+  return evaluate_size(size, symbols);
+}
+
 // A graph of one contraction, with the sizes of another graph's values.
 class TrialGraph {
  public:
@@ -25,7 +35,7 @@ class TrialGraph {
     if (value.is_constant()) return ops::add_constant(*graph_, name, value.constant);
     const ir::ValueId input = graph_->add_value(name, value.dtype);
     for (ir::Expr size : value.shape) {
-      graph_->values.back().shape.push_back(graph_->pool->integer(size_of(size)));
+      graph_->values.back().shape.push_back(graph_->pool->integer(typical_size(size)));
     }
     graph_->inputs.push_back(input);
     return input;
@@ -55,20 +65,16 @@ class TrialGraph {
   }
 
  private:
-  static int64_t size_of(ir::Expr size) {
-    std::vector<int64_t> symbols;
-    visit(size, [&](ir::Expr e) {
-      const auto number = static_cast<size_t>(e->integer);
-      if (e->op == ir::ExprOp::Symbol && number >= symbols.size()) symbols.resize(number + 1);
-    });
-    std::fill(symbols.begin(), symbols.end(), kUnknownSize);
-    return evaluate_size(size, symbols);
-  }
-
   std::shared_ptr<ir::Graph> graph_ = std::make_shared<ir::Graph>();
 };
 
 }  // namespace
+
+int64_t typical_count(const std::vector<ir::Expr>& shape) {
+  int64_t count = 1;
+  for (ir::Expr size : shape) count *= typical_size(size);
+  return count;
+}
 
 LastNode write_nodes(ir::Graph& graph, const IntegerForm& form, const std::string& stem,
                      const AddNode& add) {

@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "ir/graph.h"
 
@@ -38,9 +39,11 @@ struct LastNode {
 LastNode write_nodes(ir::Graph& graph, const IntegerForm& form, const std::string& stem,
                      const AddNode& add);
 
+// Elements of these sizes, where those that a run decides count as 64.
+int64_t typical_count(const std::vector<ir::Expr>& shape);
+
 // Whether the form takes less time than the node of `graph`, by estimates of one thread of this
-// CPU, each with the node that reads the result, if it is not null. Sizes that a run decides count
-// as 64.
+// CPU, each with the node that reads the result, if it is not null. Sizes as of typical_count.
 bool is_faster(const ir::Graph& graph, const ir::Node& node, const IntegerForm& form,
                const ir::Node* reader);
 

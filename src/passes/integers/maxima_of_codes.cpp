@@ -5,23 +5,10 @@
 
 #include "ops/graph_editor.h"
 #include "ops/registry.h"
+#include "passes/integers/pointwise.h"
 #include "passes/integers/scaled_values.h"
 
 namespace redfuser::passes {
-namespace {
-
-// Whether the node computes its one output from `codes` and single numbers.
-bool is_function_of(const ir::Graph& graph, const ir::Node& node, ir::ValueId codes) {
-  if (node.outputs.size() != 1) return false;
-  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ir::ValueId id) {
-    if (id == codes || id == ir::kAbsent) return true;
-    const ir::Value& value = graph.values[static_cast<size_t>(id)];
-    return value.is_constant() && value.constant.size() == 1;
-  });
-}
-
-}  // namespace
-
 bool maxima_of_codes(ir::Graph& graph) {
   ops::GraphEditor editor(graph);
   const size_t nodes = graph.nodes.size();

@@ -4,6 +4,7 @@
 #include "ir/scalars/integers.h"
 #include "ops/lowering.h"
 #include "ops/op_def.h"
+#include "passes/integers/pointwise.h"
 #include "passes/integers/scaled_values.h"
 #include "passes/rewriting/rewrite.h"
 
@@ -14,32 +15,6 @@ constexpr int kBytes = 256;
 // Relative distances from the dequantised value at which its code must come back as well, so that
 // the rounding of a kernel decides nothing.
 constexpr double kNear[] = {1 - 0x1p-16, 1 + 0x1p-16};
-
-bool is_byte(DType dtype) { return dtype == DType::Int8 || dtype == DType::UInt8; }
-
-// The only value that the expression reads, at `axes`; kAbsent for others.
-ir::ValueId read_value(ir::Expr e, const std::vector<ir::Expr>& axes) {
-  ir::ValueId value = ir::kAbsent;
-  bool pointwise = true;
-  visit(e, [&](ir::Expr part) {
-    switch (part->op) {
-      case ir::ExprOp::Read: {
-        const auto id = static_cast<ir::ValueId>(part->integer);
-        pointwise &= part->args == axes && (value == ir::kAbsent || value == id);
-        value = id;
-        break;
-      }
-      case ir::ExprOp::Symbol:
-      case ir::ExprOp::Leaf:
-      case ir::ExprOp::Reduce:
-        pointwise = false;
-        break;
-      default:
-        break;
-    }
-  });
-  return pointwise ? value : ir::kAbsent;
-}
 
 // The codes that the quantised value `id` is equal to; kAbsent without any.
 ir::ValueId codes_of(const ir::Graph& graph, ir::ValueId id) {
