@@ -90,6 +90,9 @@ constexpr double kMaxMapSize = 0x1p24;
 // Every element evaluates the whole body: all selects of a long Concat, for example.
 constexpr size_t kMaxOperations = 4096;
 
+// A value of fewer than this part of the step's elements is little beside them.
+constexpr double kFewShare = 8;
+
 class GroupBuilder {
  public:
   GroupBuilder(const NodeFacts& facts, const Demand& demand, ir::ValueId value)
@@ -119,15 +122,16 @@ class GroupBuilder {
   }
 
   // Gives back what makes narrower values of the results of nodes with epilogues of their own, so
-  // that those write them: an 8-bit value is a quarter of a sum's bytes. Those that are broadcast
-  // have few bytes, and stay.
+  // that those write them: an 8-bit value is a quarter of a sum's bytes, and what is repeated or
+  // joined to others is computed once. Those that are broadcast to far more elements have few
+  // bytes, and stay.
   void release_narrowed() {
     const ir::NodeId source = has_reduction(body_) ? -1 : opaque_source();
     std::set<ir::NodeId> released;
     for (const ir::ValueId value : values_read(body_)) {
       const ir::NodeId node = facts_.producer(value);
       if (node < 0 || node == source || !has_epilogue(node)) continue;
-      if (facts_.nominal_size(value) < facts_.nominal_size(value_)) continue;
+      if (kFewShare * facts_.nominal_size(value) < facts_.nominal_size(value_)) continue;
       released.merge(narrowing_nodes(value));
     }
     if (released.empty()) return;

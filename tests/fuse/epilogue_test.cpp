@@ -64,6 +64,16 @@ TEST(OpaqueEpilogue, IsWhatOnlyFollowsElementByElement) {
        "f = DequantizeLinear(p, k) s = Add(f, r) q = QuantizeLinear(s, k) "
        "g = DequantizeLinear(q, k) y = GlobalAveragePool(g)",
        {1, 1, 1}},
+      // Also of parts of the result, or where its elements repeat.
+      {"y",
+       "k = Constant<value_float = 0.5>() a = Conv(x, w) p = QuantizeLinear(a, k) "
+       "f = DequantizeLinear(p, k) y = Concat<axis = 1>(f, r)",
+       {1, 1, 1}},
+      {"y",
+       "k = Constant<value_float = 0.5>() o = Constant<value_floats = [1.0, 1.0, 2.0, 2.0]>() "
+       "a = Conv(x, w) p = QuantizeLinear(a, k) f = DequantizeLinear(p, k) "
+       "y = Resize<mode = \"nearest\">(f, , o)",
+       {1, 1, 1}},
       {"y", "c = Conv(x, w) a = Relu(c) y = GlobalAveragePool(a)", {1, 0, 1}},
       {"y",
        "k = Constant<value_float = 0.5>() a = Conv<strides = [4, 4]>(x, w) "
