@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <vector>
 
+#include "cpu/simd/byte_table.h"
 #include "redfuser/redfuser.h"
+#include "support/kernel_tables.h"
 
 namespace redfuser {
 namespace {
@@ -71,6 +74,43 @@ TEST(ByteTables, HaveTheBitsOfTheirFunctions) {
             run(function, dtype, 1, kColumns, {{"x", row_of(x, row)}, {"f", row_of(f, row)}});
         const Tensor wanted = row_of(y, row);
         ASSERT_EQ(std::memcmp(one.data(), wanted.data(), one.bytes()), 0) << row;
+      }
+    }
+  }
+}
+
+// Of any count, by every instruction set, of bytes and of words.
+TEST(ByteTables, KernelsLookUp) {
+  constexpr int64_t kMost = 200;
+  for (const cpu::KernelTable* table : kernel_tables()) {
+    for (const int64_t lowest : {0, -128}) {
+      for (const uint32_t factor : {1u, 0x9e3779b1u}) {
+        uint32_t elements[cpu::ByteTable::kValues];
+        uint8_t bytes[cpu::ByteTable::kValues];
+        for (uint32_t i = 0; i < cpu::ByteTable::kValues; ++i) {
+          elements[i] = (i * 167 + 5) % 256 * factor;
+          bytes[i] = static_cast<uint8_t>(elements[i] >> 3);
+        }
+        const cpu::ByteTable words(elements, lowest);
+        EXPECT_EQ(words.bytes, factor == 1);
+        for (int64_t count = 0; count <= kMost; ++count) {
+          std::vector<int32_t> in(kMost + 1);
+          std::vector<uint8_t> codes(kMost + 1), mapped(kMost + 1, 77);
+          std::vector<uint32_t> out(kMost + 1, 77);
+          for (int64_t i = 0; i < count; ++i) {
+            const int64_t code = (i * 91 + count) % 256;
+            in[i] = static_cast<int32_t>(code + lowest);
+            codes[i] = static_cast<uint8_t>(code);
+          }
+          table->look_up(words, count, in.data(), out.data());
+          table->map_bytes(count, codes.data(), bytes, mapped.data());
+          for (int64_t i = 0; i < count; ++i) {
+            ASSERT_EQ(out[i], elements[codes[i]]) << table->name << " " << i << " of " << count;
+            ASSERT_EQ(mapped[i], bytes[codes[i]]) << table->name << " " << i << " of " << count;
+          }
+          ASSERT_EQ(out[count], 77u);
+          ASSERT_EQ(mapped[count], 77);
+        }
       }
     }
   }

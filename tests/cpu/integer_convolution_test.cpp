@@ -33,6 +33,15 @@ constexpr const char* kFollowing[] = {
     "y = Add(d, e)",
     "f = Cast<to = 1>(c) u = Constant<value_float = 16.0>() o = Constant<value = int8 {-7}>() "
     "b = QuantizeLinear(f, u, o) d = DequantizeLinear(b, u, o) a = Abs(d) y = Mul(a, d)",
+    // Functions of codes alone: tables.
+    "f = Cast<to = 1>(c) u = Constant<value_float = 32.0>() o = Constant<value = uint8 {113}>() "
+    "b = QuantizeLinear(f, u, o) d = DequantizeLinear(b, u, o) a = Abs(d) m = Add(a, d) "
+    "n = Constant<value_float = 64.0>() j = Constant<value = int8 {-9}>() "
+    "y = QuantizeLinear(m, n, j)",
+    "f = Cast<to = 1>(c) u = Constant<value_float = 32.0>() o = Constant<value = int8 {-13}>() "
+    "b = QuantizeLinear(f, u, o) d = DequantizeLinear(b, u, o) n = Neg(d) "
+    "v = Constant<value_float = 16.0>() j = Constant<value = uint8 {9}>() "
+    "y = QuantizeLinear(n, v, j)",
 };
 
 class Draw {
@@ -103,8 +112,8 @@ Drawn draw(uint32_t seed, bool by_channels) {
   };
   const auto following =
       static_cast<size_t>(d.number(0, static_cast<int64_t>(std::size(kFollowing)) - 1));
-  constexpr const char* kResults[] = {"int32", "float", "int32", "int8",  "uint8",
-                                      "int32", "uint8", "int8",  "float", "float"};
+  constexpr const char* kResults[] = {"int32", "float", "int32", "int8",  "uint8", "int32",
+                                      "uint8", "int8",  "float", "float", "int8",  "uint8"};
   const Dims one, each{groups * filters};
   const int64_t zeros = d.number(0, 3);  // none, x's, both, and one for each filter
   Drawn drawn;

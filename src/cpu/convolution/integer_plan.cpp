@@ -54,6 +54,8 @@ class Epilogue {
     if (head_ && head_->expr == epilogue_of(form).body) return;
     if (head_) rest_ = quantized_rest(form.graph, epilogue_of(form), head_->expr);
     if (rest_) return;
+    if (head_) table_ = table_after(epilogue_of(form), head_->expr);
+    if (table_) return;
     program_ = std::make_unique<ConvolutionEpilogue>(
         form, convolution.dtype, std::clamp<int64_t>(shape_.filters, 1, kFilters),
         std::clamp<int64_t>(positions(), 1, kPositions), head_ ? head_->expr : nullptr);
@@ -64,15 +66,16 @@ class Epilogue {
   std::unique_ptr<SumsTarget> sums(RunContext& context) const {
     if (head_ && program_) return std::make_unique<HeadedSums>(*program_, context, head_->rows);
     if (program_) return std::make_unique<EpilogueSums>(*program_, context);
-    std::optional<IntegerResidual> residual;
+    QuantizedRestArgs rest;
+    if (table_) rest.table = table_->data();
     if (rest_) {
-      residual = rest_->second;
+      rest.residual = rest_->second;
       const Tensor& beside = context.values[static_cast<size_t>(rest_->value)];
-      residual->bytes = static_cast<const uint8_t*>(beside.data());
+      rest.residual->bytes = static_cast<const uint8_t*>(beside.data());
     }
     return std::make_unique<QuantizedSums>(
         context.values[static_cast<size_t>(value_)].mutable_data(), shape_.filters, positions(),
-        head_->rows, context.pool.size(), residual);
+        head_->rows, context.pool.size(), rest);
   }
 
  private:
@@ -82,6 +85,7 @@ class Epilogue {
   ConvShape shape_;
   std::optional<QuantizedHead> head_;
   std::optional<QuantizedRest> rest_;
+  std::optional<CodeTable> table_;
   std::unique_ptr<const ConvolutionEpilogue> program_;
 };
 
@@ -123,9 +127,12 @@ select::FamilyAnswer offer_integers(StepForm& form) {
   const auto head = quantized_head(form.graph, epilogue_of(form));
   const bool whole = head && head->expr == epilogue_of(form).body;
   const bool twice = head && !whole && quantized_rest(form.graph, epilogue_of(form), head->expr);
-  const double after = whole   ? 2 / machine.convert_rate
-                       : twice ? 4 / machine.convert_rate
-                               : c.epilogue_time;
+  const bool looked_up = head && !whole && !twice && table_after(epilogue_of(form), head->expr);
+  const double once = 2 / machine.convert_rate;
+  const double after = whole       ? once
+                       : twice     ? 2 * once
+                       : looked_up ? once + 1 / machine.lookup_rate
+                                   : c.epilogue_time;
   const double each = sums + positions * filters * (after + 1 / machine.convert_rate);
   const auto images = static_cast<double>(c.shape.batch * c.shape.groups);
   return {{{{kIntegers, {}},

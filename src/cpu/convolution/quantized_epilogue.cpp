@@ -5,10 +5,14 @@
 #include <unordered_set>
 
 #include "cpu/steps/block_epilogue.h"
+#include "cpu/tile/specialize.h"
+#include "cpu/tile/tile_builder.h"
 #include "ir/channel_affine.h"
 
 namespace redfuser::cpu {
 namespace {
+
+bool is_byte(DType dtype) { return dtype == DType::Int8 || dtype == DType::UInt8; }
 
 // The other argument of `e` than a constant, which goes to `number`; null where there is none.
 ir::Expr beside_constant(ir::Expr e, double& number) {
@@ -52,8 +56,8 @@ bool are_bytes(const Numbers& each, DType dtype) {
 
 // Of an expression over the sums.
 std::optional<QuantizedRows> rows_of(const ir::Graph& graph, ir::Expr body, ir::Expr channel) {
-  const bool byte = body->dtype == DType::Int8 || body->dtype == DType::UInt8;
-  if (!byte || body->op != ir::ExprOp::Cast || body->args[0]->dtype != DType::Float32) return {};
+  if (!is_byte(body->dtype) || body->op != ir::ExprOp::Cast) return {};
+  if (body->args[0]->dtype != DType::Float32) return {};
   QuantizedRows rows;
   const ir::Expr number = rounded_within(body->args[0], rows.each);
   if (number == nullptr || !are_bytes(rows.each, body->dtype)) return {};
@@ -121,8 +125,8 @@ class SumOfCodes {
       first += factor;
       return true;
     }
-    const bool byte = e->dtype == DType::Int8 || e->dtype == DType::UInt8;
-    if (!byte || e->op != ir::ExprOp::Read || e->integer < 0 || e->args != axes_) return false;
+    if (!is_byte(e->dtype) || e->op != ir::ExprOp::Read || e->integer < 0 || e->args != axes_)
+      return false;
     const auto read = static_cast<ir::ValueId>(e->integer);
     if (value != ir::kAbsent && value != read) return false;
     value = read;
@@ -142,14 +146,38 @@ bool has_all_sums(ir::Expr body, ir::Expr head, std::unordered_set<ir::Expr>& se
                      [&](ir::Expr arg) { return has_all_sums(arg, head, seen); });
 }
 
+// Whether `head` alone decides the expression.
+bool is_function_of(ir::Expr e, ir::Expr head, std::unordered_set<ir::Expr>& seen) {
+  if (e == head || e->is_constant() || !seen.insert(e).second) return true;
+  if (e->args.empty() || e->op == ir::ExprOp::Read || e->op == ir::ExprOp::Reduce) return false;
+  return std::all_of(e->args.begin(), e->args.end(),
+                     [&](ir::Expr arg) { return is_function_of(arg, head, seen); });
+}
+
 }  // namespace
+
+std::optional<CodeTable> table_after(const fuse::OpaqueStep::Epilogue& epilogue, ir::Expr head) {
+  std::unordered_set<ir::Expr> seen;
+  if (!is_byte(epilogue.body->dtype) || !is_function_of(epilogue.body, head, seen)) return {};
+  ir::ExprPool pool;
+  Specializer specializer(pool, {});
+  const auto words =
+      TileBuilder::table_of(pool, specializer.copy(epilogue.body), specializer.copy(head));
+  if (!words) return {};
+  CodeTable table;
+  for (int64_t i = 0; i < ByteTable::kValues; ++i) {
+    const auto code = static_cast<uint8_t>(words->lowest + i);
+    table[code] = static_cast<uint8_t>(words->elements[i]);
+  }
+  return table;
+}
 
 std::optional<QuantizedRest> quantized_rest(const ir::Graph& graph,
                                             const fuse::OpaqueStep::Epilogue& epilogue,
                                             ir::Expr head) {
   const ir::Expr body = epilogue.body;
-  const bool byte = body->dtype == DType::Int8 || body->dtype == DType::UInt8;
-  if (!byte || body->op != ir::ExprOp::Cast || body->args[0]->dtype != DType::Float32) return {};
+  if (!is_byte(body->dtype) || body->op != ir::ExprOp::Cast) return {};
+  if (body->args[0]->dtype != DType::Float32) return {};
   QuantizedRest rest;
   const ir::Expr number = rounded_within(body->args[0], rest.second);
   if (number == nullptr || !are_bytes(rest.second, body->dtype)) return {};

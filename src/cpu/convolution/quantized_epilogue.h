@@ -1,6 +1,7 @@
 // Epilogues of integer convolutions that end in a quantisation.
 #pragma once
 
+#include <array>
 #include <optional>
 
 #include "cpu/opaque/image/integers/quantized_sums.h"
@@ -24,6 +25,11 @@ struct QuantizedRest {
 std::optional<QuantizedRest> quantized_rest(const ir::Graph& graph,
                                             const fuse::OpaqueStep::Epilogue& epilogue,
                                             ir::Expr head);
+
+// The epilogue as a function of the head's codes alone, of codes as unsigned bytes; nullopt for
+// others, and for results of more than 8 bits.
+using CodeTable = std::array<uint8_t, 256>;
+std::optional<CodeTable> table_after(const fuse::OpaqueStep::Epilogue& epilogue, ir::Expr head);
 
 // nullopt for other epilogues.
 std::optional<QuantizedHead> quantized_head(const ir::Graph& graph,

@@ -86,6 +86,7 @@ void add_reduce(KernelTable& table);
 void add_convert(KernelTable& table);
 void add_moves(KernelTable& table);
 void add_gathers(KernelTable& table);
+void add_byte_tables(KernelTable& table);
 void add_rank(KernelTable& table);
 void add_running(KernelTable& table);
 void add_gemm(KernelTable& table);

@@ -234,6 +234,12 @@ struct WindowArgs {
 inline constexpr int64_t kWindowVectorBytes = 64;
 using WindowFn = void (*)(const WindowArgs& args);
 
+// out[i] = the table's element of in[i], one of its 256 values. In byte_table.h.
+struct ByteTable;
+using LookupFn = void (*)(const ByteTable& table, int64_t count, const int32_t* in, uint32_t* out);
+// out[i] = table[in[i]], of 256 bytes. `out` may be `in`.
+using ByteMapFn = void (*)(int64_t count, const uint8_t* in, const uint8_t* table, uint8_t* out);
+
 // In recurrent.h.
 struct RecurrentKernels;
 
@@ -271,6 +277,8 @@ struct KernelTable {
   MoveFn move[4];                          // elements of 1, 2, 4 and 8 bytes
   PositionFn bound_positions;
   GatherFn gather[4];  // likewise
+  LookupFn look_up;
+  ByteMapFn map_bytes;
   RankFn next_before[kElems];
   GemmFn gemm_f32, gemm_f64;
   PackFn pack_f32, pack_f64;

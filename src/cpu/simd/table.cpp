@@ -18,6 +18,7 @@ const KernelTable& table() {
     add_convert(t);
     add_moves(t);
     add_gathers(t);
+    add_byte_tables(t);
     add_rank(t);
     add_running(t);
     add_gemm(t);

@@ -46,6 +46,12 @@ class TileBuilder {
   void after_first(int scope, const std::function<void()>& body);
   int depth() const { return static_cast<int>(stack_.size()) - 1; }
 
+  // `expr`, of 4 bytes as registers hold it, for every value of `source`, of 8 bits, of which alone
+  // it is a function; nullopt where it is a constant. `time`: microseconds that an element takes
+  // without the table; may be null.
+  static std::optional<ByteTable> table_of(ir::ExprPool& pool, ir::Expr expr, ir::Expr source,
+                                           double* time = nullptr);
+
   // The value of an expression.
   RegisterId compile(ir::Expr expr);
   // The same for a store, which wraps integers around.

@@ -10,9 +10,8 @@
 namespace redfuser::cpu {
 namespace {
 
-constexpr int64_t kValues = 256;
 // Elements of a program from which on a table may be worth its making.
-constexpr int64_t kFewest = 4 * kValues;
+constexpr int64_t kFewest = 4 * ByteTable::kValues;
 
 bool is_byte(ir::Expr expr) { return expr->dtype == DType::Int8 || expr->dtype == DType::UInt8; }
 
@@ -71,6 +70,39 @@ ir::Expr TileBuilder::byte_source(ir::Expr expr) {
   return byte_sources_[expr] = source;
 }
 
+std::optional<ByteTable> TileBuilder::table_of(ir::ExprPool& pool, ir::Expr expr, ir::Expr source,
+                                               double* time) {
+  ir::Expr byte = pool.leaf(ir::LeafKind::Result, 0, source->dtype);
+  ir::Expr axis = pool.shared_axis("byte", pool.integer(ByteTable::kValues));
+  TileProgram program;
+  TileBuilder builder(pool, program, [](int64_t) { return Dims(); });
+  builder.tables_ = false;
+  const int scope = builder.fixed_scope({axis});
+  const RegisterId in = builder.make_view(Elem::I32, Shape::Columns, scope);
+  builder.bind(byte, in);
+  const RegisterId out = builder.compile(pool.substitute(expr, {{source, byte}}));
+  if (out == in || builder.info(out).shape != Shape::Columns ||
+      builder.info(out).elem != elem_of(expr->dtype)) {
+    return std::nullopt;
+  }
+  if (time != nullptr) *time = element_time(program);
+  program.registers[static_cast<size_t>(out)].dense = false;
+  program.layout();
+
+  const int64_t lowest = ir::lowest_word(source->dtype);
+  int32_t bytes[ByteTable::kValues];
+  for (int64_t i = 0; i < ByteTable::kValues; ++i) bytes[i] = static_cast<int32_t>(lowest + i);
+  uint32_t elements[ByteTable::kValues];
+  std::vector<char> scratch(static_cast<size_t>(program.scratch_bytes()) + 64);
+  const auto begin = reinterpret_cast<uintptr_t>(scratch.data());
+  TileContext machine;
+  program.prepare(machine, {}, {}, scratch.data() + (64 - begin % 64) % 64, nullptr);
+  machine.slots[static_cast<size_t>(in)] = {reinterpret_cast<char*>(bytes), 0, nullptr};
+  machine.slots[static_cast<size_t>(out)] = {reinterpret_cast<char*>(elements), 0, nullptr};
+  program.run(machine, 0, 1);
+  return ByteTable(elements, lowest);
+}
+
 RegisterId TileBuilder::build_table(ir::Expr expr) {
   const Elem elem = elem_of(expr->dtype);
   if (!is_function(expr) || expr->args.empty() || size_of(elem) != sizeof(uint32_t)) {
@@ -82,40 +114,13 @@ RegisterId TileBuilder::build_table(ir::Expr expr) {
   if (!has_columns(v.shape)) return kNoRegister;
   const int64_t columns = program_.scopes[static_cast<size_t>(v.scope)].extent;
   if (columns * (has_rows(v.shape) ? extent_of(rows_) : 1) < kFewest) return kNoRegister;
-
-  ir::Expr byte = pool_.leaf(ir::LeafKind::Result, 0, source->dtype);
-  ir::Expr axis = pool_.shared_axis("byte", pool_.integer(kValues));
-  TileProgram program;
-  TileBuilder builder(pool_, program, dims_);
-  builder.tables_ = false;
-  const int scope = builder.fixed_scope({axis});
-  const RegisterId in = builder.make_view(Elem::I32, Shape::Columns, scope);
-  builder.bind(byte, in);
-  const RegisterId out = builder.compile(pool_.substitute(expr, {{source, byte}}));
-  if (out == in || builder.info(out).shape != Shape::Columns || builder.info(out).elem != elem) {
-    return kNoRegister;
-  }
-  if (element_time(program) <= 1 / this_machine().lookup_rate) return kNoRegister;
-  program.registers[static_cast<size_t>(out)].dense = false;
-  program.layout();
-
-  const int64_t lowest = ir::lowest_word(source->dtype);
-  std::vector<int32_t> bytes(kValues);
-  for (int64_t i = 0; i < kValues; ++i)
-    bytes[static_cast<size_t>(i)] = static_cast<int32_t>(lowest + i);
-  std::vector<uint32_t> table(kValues);
-  std::vector<char> scratch(static_cast<size_t>(program.scratch_bytes()) + 64);
-  const auto begin = reinterpret_cast<uintptr_t>(scratch.data());
-  TileContext machine;
-  program.prepare(machine, {}, {}, scratch.data() + (64 - begin % 64) % 64, nullptr);
-  machine.slots[static_cast<size_t>(in)] = {reinterpret_cast<char*>(bytes.data()), 0, nullptr};
-  machine.slots[static_cast<size_t>(out)] = {reinterpret_cast<char*>(table.data()), 0, nullptr};
-  program.run(machine, 0, 1);
-
+  double time = 0;
+  const auto table = table_of(pool_, expr, source, &time);
+  if (!table || time <= 1 / this_machine().lookup_rate) return kNoRegister;
   const RegisterId index = compile(source);
   const Register from = info(index);
   const RegisterId result = make(elem, from.shape, from.scope, from.depth);
-  emit(std::make_unique<Lookup>(result, index, std::move(table), lowest), from.depth);
+  emit(std::make_unique<Lookup>(result, index, *table), from.depth);
   return result;
 }
 

@@ -268,41 +268,22 @@ void Convert::run(TileContext& machine) const {
   }
 }
 
-Lookup::Lookup(RegisterId out, RegisterId a, std::vector<uint32_t> elements, int64_t lowest)
-    : table(std::move(elements)), lowest(lowest) {
+Lookup::Lookup(RegisterId out, RegisterId a, const ByteTable& elements) : table(elements) {
   reads = {a};
   writes = {out};
   elementwise = bindable = true;
 }
 
-namespace {
-
-// out[i] = elements[in[i]]. All loads of a part come before its stores, for which they do not wait.
-void look_up(const uint32_t* elements, const int32_t* in, int64_t count, uint32_t* out) {
-  constexpr int kPart = 8;
-  int64_t i = 0;
-  for (; i + kPart <= count; i += kPart) {
-    uint32_t part[kPart];
-#pragma GCC unroll 8
-    for (int j = 0; j < kPart; ++j) part[j] = elements[in[i + j]];
-    std::memcpy(out + i, part, sizeof(part));
-  }
-  for (; i < count; ++i) out[i] = elements[in[i]];
-}
-
-}  // namespace
-
 void Lookup::run(TileContext& machine) const {
   const Register& r = info(machine, writes[0]);
   const Extents e = extents_of(machine, r);
   const Operand a = operand(machine, reads[0], r.shape);
-  const uint32_t* const elements = table.data() - lowest;
   for (int64_t row = 0; row < e.rows; ++row) {
     const int64_t offset = a.offsets ? a.offsets[row] : row * a.stride;
     const auto* in = static_cast<const int32_t*>(a.data) + offset;
     auto* out = reinterpret_cast<uint32_t*>(slot(machine, writes[0]).data) +
                 row * slot(machine, writes[0]).stride;
-    look_up(elements, in, e.columns, out);
+    kernels().look_up(table, e.columns, in, out);
   }
 }
 

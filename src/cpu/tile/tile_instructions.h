@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cascade/visibility/running.h"
+#include "cpu/simd/byte_table.h"
 #include "cpu/tile/tile_program.h"
 #include "ir/expr.h"
 
@@ -122,11 +123,9 @@ struct Convert final : Instruction {
 
 // out = the element of a table at `a`, a register of 8-bit integers. Elements have 4 bytes.
 struct Lookup final : Instruction {
-  // The first element is that of `lowest`.
-  Lookup(RegisterId out, RegisterId a, std::vector<uint32_t> table, int64_t lowest);
+  Lookup(RegisterId out, RegisterId a, const ByteTable& table);
   void run(TileContext& machine) const override;
-  std::vector<uint32_t> table;
-  int64_t lowest;
+  ByteTable table;
 };
 
 // Repeats the operand over the columns (and rows) that the result has and it has not.

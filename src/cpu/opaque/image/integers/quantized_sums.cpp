@@ -1,5 +1,7 @@
 #include "cpu/opaque/image/integers/quantized_sums.h"
 
+#include "cpu/machine/this_machine.h"
+
 namespace redfuser::cpu {
 IntegerQuantizeArgs QuantizedRows::of(const SumsTarget::Block& block,
                                       const SumsTarget::Place& place) const {
@@ -32,13 +34,17 @@ void QuantizedSums::done(int, const Block& block, const Place& place) {
   q.out = y_ + at;
   q.out_stride = positions_;
   IntegerResidual residual;
-  if (residual_) {
-    residual = *residual_;
+  if (rest_.residual) {
+    residual = *rest_.residual;
     residual.bytes += at;
     residual.stride = positions_;
     q.residual = &residual;
   }
   integer_kernels().quantize(q);
+  for (int64_t row = 0; rest_.table != nullptr && row < q.rows; ++row) {
+    uint8_t* codes = y_ + at + row * positions_;
+    kernels().map_bytes(q.count, codes, rest_.table, codes);
+  }
 }
 
 }  // namespace redfuser::cpu

@@ -20,17 +20,24 @@ struct QuantizedRows {
   IntegerQuantizeArgs of(const SumsTarget::Block& block, const SumsTarget::Place& place) const;
 };
 
+// What follows the quantisation of sums: a function of their codes, table[code] of codes as
+// unsigned bytes, or a second quantisation of them and others.
+struct QuantizedRestArgs {
+  const uint8_t* table = nullptr;
+  std::optional<IntegerResidual> residual;
+};
+
 class QuantizedSums final : public SumsTarget {
  public:
-  // `y` [batch, filters, positions], as the residual's bytes, if there is one; `rows` must outlive
-  // this.
+  // `y` [batch, filters, positions], as the residual's bytes, if there is one; `rows` and the
+  // table must outlive this.
   QuantizedSums(void* y, int64_t filters, int64_t positions, const QuantizedRows& rows, int workers,
-                std::optional<IntegerResidual> residual = {})
+                const QuantizedRestArgs& rest = {})
       : y_(static_cast<uint8_t*>(y)),
         filters_(filters),
         positions_(positions),
         rows_(rows),
-        residual_(residual),
+        rest_(rest),
         workers_(static_cast<size_t>(workers)) {}
 
   Place place(int worker, const Block& block) override {
@@ -48,7 +55,7 @@ class QuantizedSums final : public SumsTarget {
   uint8_t* y_;
   int64_t filters_, positions_;
   const QuantizedRows& rows_;
-  const std::optional<IntegerResidual> residual_;
+  const QuantizedRestArgs rest_;
   std::vector<Sums> workers_;
 };
 
