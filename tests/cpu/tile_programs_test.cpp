@@ -93,6 +93,12 @@ TEST(CpuTilePrograms, BoxesDecideConditionsAlongSeveralAxes) {
         0);
   }
   EXPECT_EQ(elements, 2 * 12 * 12);
+  // Parts of other sizes: no row of either begins a section of its own.
+  const OneStep flat(
+      "(float[2, 3, 8] a, float[2, 5, 4] b) => (y) <int64[2] s = {2, -1}> { c = Reshape(a, s) "
+      "d = Reshape(b, s) y = Concat<axis = 1>(c, d) }");
+  const cpu::StepForm reshaped = flat.form();
+  EXPECT_EQ(cpu::map_sections(std::get<fuse::MapStep>(reshaped.kind), reshaped.symbols).size(), 2u);
   // Along one axis alone sections are all that there is to divide.
   const OneStep rows("(float[9, 40] a, float[9, 30] b) => (y) { y = Concat<axis = 1>(a, b) }");
   const cpu::StepForm joined = rows.form();

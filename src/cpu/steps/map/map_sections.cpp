@@ -58,7 +58,10 @@ class Boundaries {
       : positions_(axes.size()), axes_(std::move(axes)) {}
 
   void find(ir::Expr body) {
+    std::set<ir::Expr> digits;
+    visit(body, [&](ir::Expr e) { add_digits(e, digits); });
     visit(body, [&](ir::Expr e) {
+      if (digits.count(e)) return;
       if (e->op == ir::ExprOp::Select) visit(e->args[0], [&](ir::Expr c) { note(boundary_of(c)); });
       if (e->dtype == DType::Int64) find_branches(e);
     });
@@ -90,6 +93,18 @@ class Boundaries {
   const std::set<int64_t>& positions(size_t axis) const { return positions_[axis]; }
 
  private:
+  // The remainders of a read whose quotients are the index before: both together are one position
+  // of a tensor of other sizes, and no period begins.
+  static void add_digits(ir::Expr read, std::set<ir::Expr>& digits) {
+    for (size_t i = 1; read->op == ir::ExprOp::Read && i < read->args.size(); ++i) {
+      ir::Expr digit = read->args[i], before = read->args[i - 1];
+      if (before->op == ir::ExprOp::FloorMod) before = before->args[0];
+      const bool pair = digit->op == ir::ExprOp::FloorMod && before->op == ir::ExprOp::FloorDiv &&
+                        digit->args == before->args;
+      if (pair) digits.insert(digit);
+    }
+  }
+
   // Where another operand of a minimum or maximum is taken, a sign changes, or a period begins.
   void find_branches(ir::Expr e) {
     if (e->op == ir::ExprOp::Min || e->op == ir::ExprOp::Max) {
