@@ -96,6 +96,22 @@ TEST_F(IntegerContractions, Products) {
   }
 }
 
+// One scale of all weights is one of each line, along either axis.
+TEST_F(IntegerContractions, ProductsOfOneScale) {
+  for (const DType dtype : {DType::Int8, DType::UInt8}) {
+    for (const bool by_rows : {false, true}) {
+      b = GraphBuilder();
+      const ir::ValueId x = dequantised(DType::UInt8, 130, {64, 256});
+      const Tensor codes = bytes(dtype, by_rows ? Dims{200, 256} : Dims{256, 200}, 3);
+      const ir::ValueId zero =
+          b.constant(make_tensor<int64_t>(dtype, {}, {dtype == DType::Int8 ? 0 : 119}));
+      const ir::ValueId w = b.node("DequantizeLinear", {b.constant(codes), number(0.003), zero});
+      EXPECT_TRUE(rewrite(b.node("Gemm", {x, w}, {{"transB", int64_t{by_rows}}})));
+      EXPECT_TRUE(has("MatMulInteger")) << to_string(b.graph);
+    }
+  }
+}
+
 TEST_F(IntegerContractions, OthersStay) {
   const ir::ValueId w = weights(DType::Int8, {64, 64, 3, 3});
   const ir::ValueId x = dequantised(DType::UInt8, 0, {2, 64, 20, 20});

@@ -135,9 +135,8 @@ class ContractionRewriter {
   std::optional<IntegerForm> form_of(const ir::Node& node, const FloatContraction& c) {
     const auto x = scaled_value(graph_, c.x);
     if (!x) return {};
-    const auto w = scaled_weights(value_of(c.weights));
+    const auto w = scaled_weights(value_of(c.weights), c.is_convolution || c.by_rows ? 1 : 0);
     if (!w || !sums_fit(*x, *w)) return {};
-    if (!c.is_convolution && (w->depth_axis == 1) != c.by_rows) return {};
     IntegerForm form;
     form.op = c.is_convolution ? "ConvInteger" : "MatMulInteger";
     if (c.is_convolution) form.attributes = node.attributes;
@@ -154,11 +153,12 @@ class ContractionRewriter {
     form.scale = Tensor(DType::Float32, {});
     *form.scale.as<float>() = scale;
     form.weight_scale = Tensor(DType::Float32, each);
-    std::copy_n(w->scales, lines, form.weight_scale.as<float>());
+    const auto* scales = w->scales.as<float>();
+    std::copy_n(scales, lines, form.weight_scale.as<float>());
     // Products that are rounded to few bits would lose what the floats have.
     for (int64_t i = 0; i < lines; ++i) {
-      const bool zero = w->scales[i] == 0 || scale == 0;
-      if (!zero && !std::isnormal(w->scales[i] * scale)) return {};
+      const bool zero = scales[i] == 0 || scale == 0;
+      if (!zero && !std::isnormal(scales[i] * scale)) return {};
     }
     if (c.bias == ir::kAbsent) return form;
     if (!value_of(c.bias).is_constant() || value_of(c.bias).dtype != DType::Float32) return {};

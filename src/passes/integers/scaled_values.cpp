@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "ir/contraction.h"
 #include "ops/lowering.h"
@@ -38,6 +39,29 @@ Extent extent_of(const ir::WeightCodes& codes) {
   return extent;
 }
 
+// The same with lines along the other axis, where one scale and zero point serves all of them.
+std::shared_ptr<const ir::WeightCodes> turned(const ir::WeightCodes& codes) {
+  const auto* scales = codes.scales.as<float>();
+  for (int64_t line = 0; line < codes.lines; ++line) {
+    if (scales[line] != scales[0] || zero_of(codes, line) != zero_of(codes, 0)) return nullptr;
+  }
+  auto result = std::make_shared<ir::WeightCodes>();
+  result->bits = codes.bits;
+  result->depth_axis = 1 - codes.depth_axis;
+  result->lines = codes.depth;
+  result->depth = result->block = codes.lines;
+  result->zero = zero_of(codes, 0);
+  result->codes = Tensor(DType::UInt8, {result->lines, result->depth});
+  result->scales = Tensor(DType::Float32, {result->lines, 1});
+  std::fill_n(result->scales.as<float>(), result->lines, scales[0]);
+  const auto* from = codes.codes.as<uint8_t>();
+  auto* to = result->codes.as<uint8_t>();
+  for (int64_t line = 0; line < codes.lines; ++line) {
+    for (int64_t k = 0; k < codes.depth; ++k) to[k * codes.lines + line] = *from++;
+  }
+  return result;
+}
+
 }  // namespace
 
 std::optional<ScaledValue> scaled_value(const ir::Graph& graph, ir::ValueId id) {
@@ -58,16 +82,21 @@ std::optional<ScaledValue> scaled_value(const ir::Graph& graph, ir::ValueId id) 
   return ScaledValue{codes, scaled->zero, scaled->scale};
 }
 
-std::optional<ScaledWeights> scaled_weights(const ir::Value& constant) {
+std::optional<ScaledWeights> scaled_weights(const ir::Value& constant, size_t depth_axis) {
   if (!constant.is_constant() || !constant.codes || constant.dtype != DType::Float32) {
     return std::nullopt;
   }
-  const ir::WeightCodes& codes = *constant.codes;
-  if (codes.block != codes.depth) return std::nullopt;
+  if (constant.codes->block != constant.codes->depth) return std::nullopt;
+  std::shared_ptr<const ir::WeightCodes> kept = constant.codes;
+  if (kept->depth_axis != depth_axis) {
+    kept = constant.constant.dims().size() == 2 && kept->lines > 0 ? turned(*kept) : nullptr;
+  }
+  if (kept == nullptr) return std::nullopt;
+  const ir::WeightCodes& codes = *kept;
   const Extent extent = extent_of(codes);
   const bool bytes = extent.signed_bytes, across = codes.depth_axis == 0;
   ScaledWeights result{Tensor(bytes ? DType::Int8 : DType::UInt8, constant.constant.dims()),
-                       Tensor(), codes.scales.as<float>(), extent.largest, codes.depth_axis};
+                       Tensor(), codes.scales, extent.largest};
   auto* to = static_cast<uint8_t*>(result.codes.mutable_data());
   const int64_t line_step = across ? 1 : codes.depth, depth_step = across ? codes.lines : 1;
   for (int64_t line = 0; line < codes.lines; ++line) {

@@ -20,14 +20,14 @@ std::optional<ScaledValue> scaled_value(const ir::Graph& graph, ir::ValueId valu
 
 // A constant: element [line, depth] of its matrix is (code − zero of the line) · scale of the line.
 struct ScaledWeights {
-  Tensor codes;           // int8 or uint8, of the constant's dimensions
-  Tensor zeros;           // as `codes`, one for each line; not defined where all are 0
-  const float* scales;    // of the lines, in memory of the constant's codes
-  int64_t largest = 0;    // Σ |code − zero| of a line, at most
-  size_t depth_axis = 1;  // of a matrix; 1 for filters
+  Tensor codes;         // int8 or uint8, of the constant's dimensions
+  Tensor zeros;         // as `codes`, one for each line; not defined where all are 0
+  Tensor scales;        // Float32, of the lines
+  int64_t largest = 0;  // Σ |code − zero| of a line, at most
 };
 
-// nullopt unless the constant has codes (ir::WeightCodes) in blocks of whole lines.
-std::optional<ScaledWeights> scaled_weights(const ir::Value& constant);
+// With lines along `depth_axis`. nullopt unless the constant has codes (ir::WeightCodes) in blocks
+// of whole such lines, or one scale and zero point for a whole matrix.
+std::optional<ScaledWeights> scaled_weights(const ir::Value& constant, size_t depth_axis);
 
 }  // namespace redfuser::passes
