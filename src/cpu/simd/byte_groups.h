@@ -16,6 +16,11 @@ constexpr int64_t kLanes = VectorOf<int32_t>::kWidth, kGroup = 4 * kLanes;
 #if RF_VECTOR_BYTES == 64
 constexpr __mmask16 kAll = 0xffff;  // GCC 12 warns of forms without a mask
 RF_INLINE Ints nearest(Floats x) { return (Ints)_mm512_maskz_cvtps_epi32(kAll, (__m512)x); }
+// x less the whole number nearest to it, r.
+RF_INLINE Floats beyond(Floats x, Ints /*r*/) {
+  constexpr int kNearest = 0b1000;  // without exceptions
+  return (Floats)_mm512_maskz_reduce_ps(kAll, (__m512)x, kNearest);
+}
 // Of magnitudes; not of NaN.
 RF_INLINE Floats larger_magnitude(Floats most, Floats x) {
   constexpr int kAbsoluteMax = 0b1011;  // without a sign
@@ -77,6 +82,10 @@ RF_INLINE void store_bytes(bool is_signed, __m128i a, __m128i b, uint8_t* out) {
   const __m128i bytes = is_signed ? _mm_packs_epi16(a, b) : _mm_packus_epi16(a, b);
   _mm_storeu_si128(reinterpret_cast<__m128i*>(out), bytes);
 }
+#endif
+
+#if RF_VECTOR_BYTES != 64
+RF_INLINE Floats beyond(Floats x, Ints r) { return x - __builtin_convertvector(r, Floats); }
 #endif
 
 }  // namespace

@@ -113,7 +113,7 @@ class Singles {
       sums[v] = (Ints)((Vector<uint32_t>)sums[v] + bias_);
       const Floats t = __builtin_convertvector(sums[v], Floats) * scale_ + offset_;
       r[v] = nearest(t);
-      most = larger_magnitude(most, t - __builtin_convertvector(r[v], Floats));
+      most = larger_magnitude(most, beyond(t, r[v]));
     }
     if (any_above(most, most_)) [[unlikely]]
       return round_exactly(sums);

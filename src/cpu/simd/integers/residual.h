@@ -71,7 +71,7 @@ class ResidualGroups {
       const Floats t =
           __builtin_convertvector(q[v], Floats) * first_ + (beside * second_ + offset_);
       r[v] = nearest(t);
-      most = larger_magnitude(most, t - __builtin_convertvector(r[v], Floats));
+      most = larger_magnitude(most, beyond(t, r[v]));
     }
     if (any_above(most, most_)) [[unlikely]]
       return run_exactly(q, bytes, out);
