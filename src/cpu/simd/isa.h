@@ -3,6 +3,10 @@
 // the linker would be free to keep the copy that was compiled for the newest instruction set.
 #pragma once
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 #include <cstdint>
 #include <cstring>
 
@@ -54,11 +58,25 @@ RF_INLINE void store_vector(T* to, Vector<T> v) {
 template <class T>
 RF_INLINE Vector<T> load_part(const T* from, int64_t count) {
   Vector<T> v{};
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) {
+    const __m512i x = _mm512_maskz_loadu_epi32(static_cast<__mmask16>((1u << count) - 1), from);
+    __builtin_memcpy(&v, &x, sizeof(v));
+    return v;
+  }
+#endif
   for (int64_t i = 0; i < count; ++i) v[i] = from[i];
   return v;
 }
 template <class T>
 RF_INLINE void store_part(T* to, Vector<T> v, int64_t count) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) {
+    __m512i x;
+    __builtin_memcpy(&x, &v, sizeof(v));
+    return _mm512_mask_storeu_epi32(to, static_cast<__mmask16>((1u << count) - 1), x);
+  }
+#endif
   for (int64_t i = 0; i < count; ++i) to[i] = v[i];
 }
 

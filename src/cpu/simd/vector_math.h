@@ -62,21 +62,53 @@ RF_INLINE Vector<float> scaled(Vector<float> p, Vector<float> shifted) {
 }
 #endif
 
-// exp(x) = 2^n · e^r with |r| <= ln2/2, of a float or a vector of floats.
+// The greater of x and a bound, and the lesser; NaN stays. Compilers make two instructions of a
+// vector's comparison, so the one is named.
+RF_INLINE float at_least(float x, float low) { return x < low ? low : x; }
+RF_INLINE float at_most(float x, float high) { return x > high ? high : x; }
+RF_INLINE Vector<float> at_least(Vector<float> x, float low) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_max_ps(0xffff, low - Vector<float>{}, x);
+#elif defined(__AVX2__)
+  return _mm256_max_ps(low - Vector<float>{}, x);
+#else
+  return x < low ? low : x;
+#endif
+}
+RF_INLINE Vector<float> at_most(Vector<float> x, float high) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_min_ps(0xffff, high - Vector<float>{}, x);
+#elif defined(__AVX2__)
+  return _mm256_min_ps(high - Vector<float>{}, x);
+#else
+  return x > high ? high : x;
+#endif
+}
+
+// e^r - 1 of |r| <= ln2/2, of a float or a vector of floats.
 template <class V>
-RF_INLINE V exp_by_parts(V x) {
-  x = x < -104.0f ? -104.0f : x;
-  x = x > 89.0f ? 89.0f : x;
-  const V shifted = x * 1.44269504f + kExponentMagic;
-  const V f = shifted - kExponentMagic;
-  V r = x - f * 0.693359375f;
-  r = r - f * -2.12194440e-4f;
+RF_INLINE V expm1_near_zero(V r) {
   V p = 0.00138143184f * r + 0.00836885128f;
   p = p * r + 0.0416684011f;
   p = p * r + 0.166665195f;
   p = p * r + 0.499999934f;
-  p = p * (r * r) + r + 1.0f;
-  return scaled(p, shifted);
+  return p * (r * r) + r;
+}
+
+// e^(x - n·ln2) for n the whole number next to x / ln2, in two parts of ln2.
+template <class V>
+RF_INLINE V exp_of_rest(V x, V n) {
+  V r = x - n * 0.693359375f;
+  r = r - n * -2.12194440e-4f;
+  return expm1_near_zero(r) + 1.0f;
+}
+
+// exp(x) = 2^n · e^r with |r| <= ln2/2, of a float or a vector of floats.
+template <class V>
+RF_INLINE V exp_by_parts(V x) {
+  x = at_most(at_least(x, -104.0f), 89.0f);
+  const V shifted = x * 1.44269504f + kExponentMagic;
+  return scaled(exp_of_rest(x, shifted - kExponentMagic), shifted);
 }
 RF_INLINE float exp_of(float x) { return exp_by_parts(x); }
 RF_INLINE Vector<float> exp_of(Vector<float> x) { return exp_by_parts(x); }
@@ -167,19 +199,14 @@ RF_INLINE double log_of(double x) {
   return (x < 0.0 || x != x) ? __builtin_nan("") : y;
 }
 
-// e^2a of a in [0, 10], by the method of exp_by_parts. One factor 2^n suffices: it is normal there.
+// 1.5·2^23 + 127: adding it leaves the exponent of 2^n in the low bits.
+inline constexpr float kBiasMagic = 12583039.0f;
+
+// e^2a of a in [0, 10]. One factor 2^n suffices: it is normal there.
 template <class V>
 RF_INLINE V exp_of_double(V a) {
-  const V shifted = a * 2.88539008f + 12583039.0f;  // 1.5·2^23 + 127
-  const V f = shifted - 12583039.0f;
-  V r = a * 2.0f - f * 0.693359375f;
-  r = r - f * -2.12194440e-4f;
-  V p = 0.00138143184f * r + 0.00836885128f;
-  p = p * r + 0.0416684011f;
-  p = p * r + 0.166665195f;
-  p = p * r + 0.499999934f;
-  p = p * (r * r) + r + 1.0f;
-  return p * float_of(bits_of(shifted) << 23);
+  const V shifted = a * 2.88539008f + kBiasMagic;
+  return exp_of_rest(a * 2.0f, shifted - kBiasMagic) * float_of(bits_of(shifted) << 23);
 }
 
 // x + x³·P(x²) below 0.625, 1 - 2 / (e^2|x| + 1) above, which is 1 from 9.02 on.
@@ -187,7 +214,7 @@ template <class V>
 RF_INLINE V tanh_by_parts(V x) {
   const V sign = float_of(bits_of(x) & bits_of(-V{}));
   const V magnitude = float_of(bits_of(x) ^ bits_of(sign));
-  const V a = magnitude > 9.5f ? 9.5f - V{} : magnitude;
+  const V a = at_most(magnitude, 9.5f);
   const V z = x * x;
   V p = -0.00570499037f * z + 0.0206390906f;
   p = p * z - 0.0537397163f;
@@ -221,15 +248,8 @@ RF_INLINE float erf_of(float x) {
   odd = odd * square + 0.019153064f;
   odd = odd * square - 0.63661938f;
   const float q = (odd * c + even) * c - c;
-  const float magic = 12583039.0f;  // 1.5·2^23 + 127: the low bits are the exponent of 2^n
-  const float shifted = q * 1.44269504f + magic;
-  const float r = q - (shifted - magic) * 0.693147181f;
-  float p = 0.00138143184f;
-  p = p * r + 0.00836885128f;
-  p = p * r + 0.0416684011f;
-  p = p * r + 0.166665195f;
-  p = p * r + 0.499999934f;
-  p = p * (r * r) + r;
+  const float shifted = q * 1.44269504f + kBiasMagic;
+  const float p = expm1_near_zero(q - (shifted - kBiasMagic) * 0.693147181f);
   const float power = float_of(bits_of(shifted) << 23);
   return __builtin_copysignf((1.0f - power) - power * p, x);
 }
