@@ -171,7 +171,15 @@ void scatter(T* to, const Walk& w, const TilePart& p) {
   const T* from = reinterpret_cast<const T*>(p.data);
   for (int64_t r = 0; r < p.rows; ++r) {
     T* row = to + w.row(p.row + r);
-    for (int64_t c = 0; c < p.columns; ++c) row[w.column(p.column + c)] = from[r * p.stride + c];
+    const T* x = from + r * p.stride;
+    if (w.column_offsets) {
+      const int64_t* offsets = w.column_offsets + p.column;
+      for (int64_t c = 0; c < p.columns; ++c) row[offsets[c]] = x[c];
+    } else {
+      const int64_t step = w.column_stride;
+      row += p.column * step;
+      for (int64_t c = 0; c < p.columns; ++c) row[c * step] = x[c];
+    }
   }
 }
 

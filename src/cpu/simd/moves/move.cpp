@@ -1,6 +1,7 @@
 // Copies of elements that do not lie side by side (MoveArgs).
 #include "cpu/simd/gemm_pack.h"
 #include "cpu/simd/isa.h"
+#include "cpu/simd/moves/short_square.h"
 
 namespace redfuser::cpu::RF_ISA {
 namespace {
@@ -123,37 +124,79 @@ RF_INLINE Permutation<T> permutation_of(const MoveArgs& g, int64_t c) {
   return p;
 }
 
-template <class T>
+// Of p.sources sources.
+template <class T, int kCount>
 RF_INLINE typename MoveVector<T>::Type permuted(const Permutation<T>& p, const T* from) {
   using V = MoveVector<T>;
   constexpr int W = V::kWidth;
   const auto a = V::load(from + p.first[0]);
-  if (p.sources == 1) return __builtin_shuffle(a, p.lanes);
+  if constexpr (kCount == 1) return __builtin_shuffle(a, p.lanes);
   const auto low = __builtin_shuffle(a, V::load(from + p.first[1]), p.lanes);
-  if (p.sources == 2) return low;
+  if constexpr (kCount == 2) return low;
   const auto b = V::load(from + p.first[2]);
-  const auto c = p.sources == 3 ? b : V::load(from + p.first[3]);
+  const auto c = kCount == 3 ? b : V::load(from + p.first[3]);
   return p.lanes < 2 * W ? low : __builtin_shuffle(b, c, p.lanes);
 }
 
-// All rows by vectors. Elements that are too far apart, or too near the tensor's end, are moved one
-// by one.
 template <class T>
-void permute_rows(const MoveArgs& g) {
+RF_INLINE typename MoveVector<T>::Type permuted(const Permutation<T>& p, const T* from) {
+  if (p.sources == 1) return permuted<T, 1>(p, from);
+  if (p.sources == 2) return permuted<T, 2>(p, from);
+  return p.sources == 3 ? permuted<T, 3>(p, from) : permuted<T, 4>(p, from);
+}
+
+// Columns at a stride, all vectors of which are put together alike: as `p`, the first one. Vectors
+// too near the tensor's end are moved one by one.
+template <class T, int kCount>
+void permute_strided(const MoveArgs& args, const Permutation<T>& p) {
+  constexpr int W = MoveVector<T>::kWidth;
+  const MoveArgs g = args;
+  const int64_t vectors = g.columns / W, step = W * g.column_stride, room = g.size - p.end;
+  for (int64_t r = 0; r < g.rows; ++r) {
+    const int64_t row = row_begin(g, r);
+    const T* from = static_cast<const T*>(g.from) + row;
+    T* out = static_cast<T*>(g.out) + r * g.out_stride;
+    for (int64_t i = 0; i < vectors; ++i) {
+      if (row + i * step > room) {
+        move_columns(g, from, i * W, (i + 1) * W, out);
+      } else {
+        const auto v = permuted<T, kCount>(p, from + i * step);
+        __builtin_memcpy(out + i * W, &v, sizeof(v));
+      }
+    }
+    move_columns(g, from, vectors * W, g.columns, out);
+  }
+}
+
+template <class T>
+void permute_strided(const MoveArgs& g) {
+  if (g.columns < MoveVector<T>::kWidth) return move_rows<T>(g);
+  const Permutation<T> p = permutation_of<T>(g, 0);
+  switch (p.sources) {
+    case 1:
+      return permute_strided<T, 1>(g, p);
+    case 2:
+      return permute_strided<T, 2>(g, p);
+    case 3:
+      return permute_strided<T, 3>(g, p);
+    case 4:
+      return permute_strided<T, 4>(g, p);
+    default:
+      return move_rows<T>(g);
+  }
+}
+
+// Columns by a table of offsets, by vectors. Elements that are too far apart, or too near the
+// tensor's end, are moved one by one.
+template <class T>
+void permute_table(const MoveArgs& g) {
   constexpr int W = MoveVector<T>::kWidth;
   for (int64_t begin = 0; begin < g.columns; begin += kPlans * W) {
     const int64_t end = begin + kPlans * W < g.columns ? begin + kPlans * W : g.columns;
     const int64_t vectors = (end - begin) / W;
     Permutation<T> plans[kPlans];
     for (int64_t i = 0; i < vectors; ++i) {
-      if (i > 0 && g.column_offsets == nullptr) {
-        plans[i] = plans[0];
-        const int64_t further = i * W * g.column_stride;
-        for (int64_t& first : plans[i].first) first += further;
-        plans[i].end += further;
-      } else {
-        plans[i] = permutation_of<T>(g, begin + i * W);
-      }
+      plans[i] = permutation_of<T>(g, begin + i * W);
     }
     for (int64_t r = 0; r < g.rows; ++r) {
       const int64_t row = row_begin(g, r);
@@ -175,43 +218,47 @@ void permute_rows(const MoveArgs& g) {
 }
 #endif
 
-// out[r, c] = from[r + c · column_stride] for a square of vectors.
+// Rows and columns of a square that is transposed at once.
+template <class T>
+constexpr int kSquare = sizeof(T) >= 4 ? VectorOf<T>::kWidth : 16 / static_cast<int>(sizeof(T));
+
+// out[r, c] = from[r + c · column_stride] for a square.
 template <class T>
 RF_INLINE void transpose_block(const T* from, int64_t column_stride, T* out, int64_t out_stride) {
-  constexpr int W = VectorOf<T>::kWidth;
-  Vector<T> v[W];
+  if constexpr (sizeof(T) < 4) {
+    ShortSquare<T>::transpose(from, column_stride, out, out_stride);
+  } else {
+    constexpr int W = VectorOf<T>::kWidth;
+    Vector<T> v[W];
 #pragma GCC unroll 16
-  for (int i = 0; i < W; ++i) v[i] = load_vector(from + i * column_stride);
-  transpose_square<T>(v);
+    for (int i = 0; i < W; ++i) v[i] = load_vector(from + i * column_stride);
+    transpose_square<T>(v);
 #pragma GCC unroll 16
-  for (int i = 0; i < W; ++i) store_vector(out + i * out_stride, v[i]);
+    for (int i = 0; i < W; ++i) store_vector(out + i * out_stride, v[i]);
+  }
 }
 
-// Rows that lie beside each other, by squares of whole vectors. The rest is moved one by one.
+// Rows that lie beside each other, by squares. The rest is moved one by one.
 template <class T>
 void transpose(const MoveArgs& g) {
-  constexpr int64_t kBlock = 16;  // rows and columns that stay in the first-level cache
+  constexpr int64_t kBlock = 16;  // rows that stay in the first-level cache
+  constexpr int64_t W = kSquare<T>;
   const T* from = static_cast<const T*>(g.from);
   T* out = static_cast<T*>(g.out);
   // Copies of the strides, which bytes that are written might alias.
-  const auto plain = [from, out, step = g.column_stride, stride = g.out_stride](
-                         int64_t r0, int64_t r1, int64_t c0, int64_t c1) {
+  const int64_t step = g.column_stride, stride = g.out_stride;
+  const auto plain = [=](int64_t r0, int64_t r1, int64_t c0, int64_t c1) {
     for (int64_t c = c0; c < c1; ++c) {
       const T* column = from + c * step;
       for (int64_t r = r0; r < r1; ++r) out[r * stride + c] = column[r];
     }
   };
-  int64_t rows = 0, columns = 0;
-  if constexpr (sizeof(T) >= 4) {
-    constexpr int64_t W = VectorOf<T>::kWidth;
-    rows = g.rows / W * W, columns = g.columns / W * W;
-    for (int64_t r = 0; r < rows; r += W) {
-      for (int64_t c = 0; c < columns; c += W) {
-        transpose_block(from + r + c * g.column_stride, g.column_stride, out + r * g.out_stride + c,
-                        g.out_stride);
-      }
-      plain(r, r + W, columns, g.columns);
+  const int64_t rows = g.rows / W * W, columns = g.columns / W * W;
+  for (int64_t r = 0; r < rows; r += W) {
+    for (int64_t c = 0; c < columns; c += W) {
+      transpose_block(from + r + c * step, step, out + r * stride + c, stride);
     }
+    plain(r, r + W, columns, g.columns);
   }
   for (int64_t r = rows; r < g.rows; r += kBlock) {
     plain(r, r + kBlock < g.rows ? r + kBlock : g.rows, 0, g.columns);
@@ -227,7 +274,9 @@ void move_alike(const MoveArgs& g) {
   constexpr int64_t kFewestRows = 3;  // that a table of offsets is looked through for
   const bool near = strided && g.column_stride <= 4 && g.column_stride >= -4;
   const bool permutes = strided ? near : g.rows >= kFewestRows;
-  if (permutes && !(beside && g.rows >= VectorOf<T>::kWidth)) return permute_rows<T>(g);
+  if (permutes && !(beside && g.rows >= kSquare<T>)) {
+    return strided ? permute_strided<T>(g) : permute_table<T>(g);
+  }
 #endif
   beside ? transpose<T>(g) : move_rows<T>(g);
 }
