@@ -27,14 +27,6 @@ Operand operand(const TileContext& machine, RegisterId r, Shape result) {
   return {s.data, per_row ? 1 : 0, nullptr};
 }
 
-char* row_address(const TileContext& machine, RegisterId r, int64_t row) {
-  const Slot& s = machine.slots[static_cast<size_t>(r)];
-  const Register& i = info(machine, r);
-  if (i.shape != Shape::Tile) return s.data;
-  const int64_t offset = s.offsets ? s.offsets[row] : row * s.stride;
-  return s.data + offset * static_cast<int64_t>(size_of(i.elem));
-}
-
 namespace {
 
 // Kernels may run on into the padding of dense registers, which saves the tail of every row.
@@ -55,31 +47,33 @@ Fill::Fill(RegisterId out, double number, int64_t integer) : number(number), int
   writes = {out};
 }
 
+namespace {
+
+template <typename T>
+void fill_rows(char* to, const Extents& e, int64_t stride, T value) {
+  T* row = reinterpret_cast<T*>(to);
+  for (int64_t r = 0; r < e.rows; ++r, row += stride) std::fill_n(row, e.columns, value);
+}
+
+}  // namespace
+
 void Fill::run(TileContext& machine) const {
   const Register& r = info(machine, writes[0]);
   Extents e = extents_of(machine, r);
   if (r.matrix_rows > 0) e = {r.matrix_rows, has_columns(r.shape) ? e.columns : machine.rows.count};
-  for (int64_t row = 0; row < e.rows; ++row) {
-    char* to =
-        slot(machine, writes[0]).data + row * r.stride * static_cast<int64_t>(size_of(r.elem));
-    switch (r.elem) {
-      case Elem::F32:
-        std::fill_n(reinterpret_cast<float*>(to), e.columns, static_cast<float>(number));
-        break;
-      case Elem::F64:
-        std::fill_n(reinterpret_cast<double*>(to), e.columns, number);
-        break;
-      case Elem::I32:
-        std::fill_n(reinterpret_cast<int32_t*>(to), e.columns, static_cast<int32_t>(integer));
-        break;
-      case Elem::I64:
-      case Elem::U64:
-        std::fill_n(reinterpret_cast<int64_t*>(to), e.columns, integer);
-        break;
-      case Elem::Bool:
-        std::memset(to, integer != 0, static_cast<size_t>(e.columns));
-        break;
-    }
+  char* to = slot(machine, writes[0]).data;
+  switch (r.elem) {
+    case Elem::F32:
+      return fill_rows(to, e, r.stride, static_cast<float>(number));
+    case Elem::F64:
+      return fill_rows(to, e, r.stride, number);
+    case Elem::I32:
+      return fill_rows(to, e, r.stride, static_cast<int32_t>(integer));
+    case Elem::I64:
+    case Elem::U64:
+      return fill_rows(to, e, r.stride, integer);
+    case Elem::Bool:
+      return fill_rows(to, e, r.stride, static_cast<uint8_t>(integer));
   }
 }
 
@@ -89,16 +83,31 @@ RowIndex::RowIndex(RegisterId out, int64_t inner, int64_t extent) : inner(inner)
 
 namespace {
 
-// Counts through (position / inner) mod extent without dividing at every step.
-void fill_index(int64_t* out, int64_t begin, int64_t count, int64_t inner, int64_t extent) {
-  if (count == 0) return;  // of an axis without elements, whose sizes divide nothing
+// By runs that count up or repeat a value.
+void fill_runs(int64_t* out, int64_t begin, int64_t count, int64_t inner, int64_t extent) {
   int64_t low = begin % inner, value = (begin / inner) % extent;
-  for (int64_t i = 0; i < count; ++i) {
-    out[i] = value;
-    if (++low == inner) {
+  for (int64_t run = 0; count > 0; out += run, count -= run) {
+    if (inner == 1) {
+      run = std::min(count, extent - value);
+      for (int64_t i = 0; i < run; ++i) out[i] = value + i;
+      value = 0;
+    } else {
+      run = std::min(count, inner - low);
+      std::fill_n(out, run, value);
       low = 0;
       if (++value == extent) value = 0;
     }
+  }
+}
+
+// (position / inner) mod extent. The values repeat after inner · extent positions.
+void fill_index(int64_t* out, int64_t begin, int64_t count, int64_t inner, int64_t extent) {
+  if (count == 0) return;  // of an axis without elements, whose sizes divide nothing
+  int64_t done = extent < count / inner ? inner * extent : count;
+  fill_runs(out, begin, done, inner, extent);
+  for (int64_t more = 0; done < count; done += more) {
+    more = std::min(done, count - done);
+    std::copy_n(out, more, out + done);
   }
 }
 

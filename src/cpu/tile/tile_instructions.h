@@ -26,7 +26,13 @@ inline Slot& slot(TileContext& machine, RegisterId r) {
 bool is_vector(Shape operand, Shape result);
 Operand operand(const TileContext& machine, RegisterId r, Shape result);
 // The address of a row of a register, for code outside of kernels.
-char* row_address(const TileContext& machine, RegisterId r, int64_t row);
+inline char* row_address(const TileContext& machine, RegisterId r, int64_t row) {
+  const Slot& s = machine.slots[static_cast<size_t>(r)];
+  const Register& i = info(machine, r);
+  if (i.shape != Shape::Tile) return s.data;
+  const int64_t offset = s.offsets ? s.offsets[row] : row * s.stride;
+  return s.data + offset * static_cast<int64_t>(size_of(i.elem));
+}
 
 // Sets a register's elements (a dense accumulator before its loop) or a scalar constant.
 struct Fill final : Instruction {

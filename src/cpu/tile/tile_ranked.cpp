@@ -103,17 +103,44 @@ void merge_row(const RankedRow<T>& row, T* values, int64_t* indices) {
   }
 }
 
+// The best of a short row that is all there is. Without branches that depend on numbers, so that
+// rows overlap; a row with NaN is done anew.
+template <typename T, bool kLargest>
+void best_of_row(const RankedRow<T>& row, T* value, int64_t* index) {
+  const T* x = row.x;
+  int64_t place = 0;
+  bool any_nan = false;
+  for (int64_t c = 0; c < row.columns; ++c) {
+    any_nan |= x[c] != x[c];
+    const bool better = kLargest ? x[c] > x[place] : x[c] < x[place];
+    place = better ? c : place;
+  }
+  if (any_nan) return keep_row(row, value, index);
+  *value = x[place], *index = place;
+}
+
 template <typename T>
 void keep_rows(TileContext& machine, const KeepBest& op) {
+  constexpr int64_t kShortRow = 64;
   const auto& columns = machine.columns[static_cast<size_t>(info(machine, op.reads[0]).scope)];
   const int64_t rows = has_rows(info(machine, op.writes[0]).shape) ? machine.rows.count : 1;
   const RankFn next = kernels().next_before[static_cast<int>(info(machine, op.reads[0]).elem)];
+  auto rank = op.merges ? merge_row<T> : keep_row<T>;
+  const bool whole = columns.begin == 0 && columns.count > 0;
+  if (op.keep == 1 && whole && columns.count <= kShortRow) {
+    rank = op.largest ? best_of_row<T, true> : best_of_row<T, false>;
+  }
+  const Operand from = operand(machine, op.reads[0], Shape::Tile);
+  const Operand values = operand(machine, op.writes[0], Shape::Tile);
+  const Operand indices = operand(machine, op.writes[1], Shape::Tile);
+  const auto at = [](const Operand& o, int64_t r) {
+    return o.offsets ? o.offsets[r] : r * o.stride;
+  };
   for (int64_t r = 0; r < rows; ++r) {
-    const auto rank = op.merges ? merge_row<T> : keep_row<T>;
-    const T* x = reinterpret_cast<const T*>(row_address(machine, op.reads[0], r));
+    const T* x = static_cast<const T*>(from.data) + at(from, r);
     rank({x, columns.count, columns.begin, op.keep, op.largest, next},
-         reinterpret_cast<T*>(row_address(machine, op.writes[0], r)),
-         reinterpret_cast<int64_t*>(row_address(machine, op.writes[1], r)));
+         static_cast<T*>(const_cast<void*>(values.data)) + at(values, r),
+         static_cast<int64_t*>(const_cast<void*>(indices.data)) + at(indices, r));
   }
 }
 

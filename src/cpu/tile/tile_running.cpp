@@ -70,10 +70,13 @@ void run_row(const T* x, T* out, TotalOf<T>* totals, int64_t columns, bool exclu
     constexpr auto op = static_cast<int>(reduce_op(reduction));
     return kernels().running_f32[op](columns, x, exclusive, totals, out);
   }
+  // `out` may be `x`, whose elements are read before they are written.
+#pragma GCC ivdep
   for (int64_t c = 0; c < columns; ++c) {
-    const TotalOf<T> next = folded<reduction>(totals[c], static_cast<TotalOf<T>>(x[c]));
-    out[c] = static_cast<T>(exclusive ? totals[c] : next);
+    const TotalOf<T> total = totals[c];
+    const TotalOf<T> next = folded<reduction>(total, static_cast<TotalOf<T>>(x[c]));
     totals[c] = next;
+    out[c] = static_cast<T>(exclusive ? total : next);
   }
 }
 
