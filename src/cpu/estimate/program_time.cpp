@@ -226,7 +226,7 @@ class Clock {
     const double height = vector ? rows(r) : 1, length = vector ? columns(r) : rows(r);
     const double floor = bytes_time(access, elements(r) * width, false) +
                          elements(r) * static_cast<double>(size_of(r.elem)) / machine_.l1_rate;
-    const bool converts = !same_storage(access.dtype);
+    const bool converts = !access.copies();
     double time =
         floor + machine_.instruction + height * (converts ? machine_.convert_row : machine_.row);
     if (!contiguous(access, r.shape)) time += scattered(access, height, length, width);
@@ -242,7 +242,7 @@ class Clock {
     const auto width = static_cast<double>(size_of(store.access.dtype));
     const double floor = bytes_time(store.access, height * length * width, true) +
                          height * length * static_cast<double>(size_of(r.elem)) / machine_.l1_rate;
-    const bool converts = !same_storage(store.access.dtype);
+    const bool converts = !store.access.copies();
     double time =
         floor + machine_.instruction + height * (converts ? machine_.convert_row : machine_.row);
     if (!contiguous(store.access, store.shape)) {

@@ -13,7 +13,7 @@ namespace redfuser::cpu {
 
 TileBuilder::TileBuilder(ir::ExprPool& pool, TileProgram& program, DimsOf dims)
     : pool_(pool), program_(program), dims_(std::move(dims)) {
-  stack_.push_back({&program.block, {}, {}, {}});
+  stack_.push_back({&program.block, {}, {}, {}, {}});
 }
 
 int TileBuilder::set_outer(ir::Expr axis) {
@@ -77,7 +77,7 @@ void TileBuilder::in_column_loop(int scope, int depth, const std::function<void(
   }
   at_depth(depth, [&] {
     auto loop = std::make_unique<ColumnLoop>(scope, partial);
-    stack_.push_back({&loop->block, {}, {}, {}});
+    stack_.push_back({&loop->block, {}, {}, {}, {}});
     body();
     stack_.pop_back();
     stack_.back().block->push_back(std::move(loop));
@@ -91,7 +91,7 @@ void TileBuilder::in_axis_loop(ir::Expr axis, int depth, const std::function<voi
   roles_[axis->integer] = role;
   at_depth(depth, [&] {
     auto loop = std::make_unique<AxisLoop>(role.slot, extent_of(axis));
-    stack_.push_back({&loop->block, {}, {}, {}});
+    stack_.push_back({&loop->block, {}, {}, {}, {}});
     body();
     stack_.pop_back();
     stack_.back().block->push_back(std::move(loop));
@@ -100,7 +100,7 @@ void TileBuilder::in_axis_loop(ir::Expr axis, int depth, const std::function<voi
 
 void TileBuilder::at_part_end(ir::Expr axis, int64_t period, const std::function<void()>& body) {
   auto guard = std::make_unique<AtPartEnd>(roles_.at(axis->integer).slot, period);
-  stack_.push_back({&guard->block, {}, {}});
+  stack_.push_back({&guard->block, {}, {}, {}, {}});
   body();
   stack_.pop_back();
   stack_.back().block->push_back(std::move(guard));
@@ -108,7 +108,7 @@ void TileBuilder::at_part_end(ir::Expr axis, int64_t period, const std::function
 
 void TileBuilder::after_first(int scope, const std::function<void()>& body) {
   auto guard = std::make_unique<AfterFirst>(scope);
-  stack_.push_back({&guard->block, {}, {}, {}});
+  stack_.push_back({&guard->block, {}, {}, {}, {}});
   body();
   stack_.pop_back();
   if (!guard->block.empty()) stack_.back().block->push_back(std::move(guard));
@@ -335,9 +335,13 @@ RegisterId TileBuilder::binary(BinaryOp op, RegisterId a, RegisterId b) {
 
 RegisterId TileBuilder::build_select(ir::Expr expr) {
   const Elem elem = elem_of(expr->dtype);
-  RegisterId condition = converted(compile(expr->args[0]), Elem::Bool);
+  const RegisterId condition = converted(compile(expr->args[0]), Elem::Bool);
   const RegisterId a = converted(compile(expr->args[1]), elem);
-  const RegisterId b = converted(compile(expr->args[2]), elem);
+  return select(condition, a, converted(compile(expr->args[2]), elem));
+}
+
+RegisterId TileBuilder::select(RegisterId condition, RegisterId a, RegisterId b) {
+  const Elem elem = info(a).elem;
   int scope = kNoScope, depth = 0;
   Shape shape = Shape::Scalar;
   for (RegisterId r : {condition, a, b}) {

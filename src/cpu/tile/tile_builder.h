@@ -118,7 +118,7 @@ class TileBuilder {
   using Key = std::vector<int64_t>;
   struct OpenBlock {
     Block* block;
-    std::unordered_map<ir::Expr, RegisterId> memo, modular;
+    std::unordered_map<ir::Expr, RegisterId> memo, modular, words;
     std::map<Key, RegisterId> numbers;
   };
 
@@ -126,12 +126,16 @@ class TileBuilder {
   // The value, but of integers the words modulo 2^bits: they may lie outside the type.
   RegisterId compile_modular(ir::Expr expr);
   RegisterId build_axis(ir::Expr axis);
-  RegisterId build_read(ir::Expr read);
+  // `words`: the element's bits as they are, in a register of the class of word_elem().
+  RegisterId build_read(ir::Expr read, bool words = false);
+  // The bits of an expression that only moves elements (moves_words).
+  RegisterId compile_words(ir::Expr expr);
   RegisterId build_cast(ir::Expr cast);
   // A sum of int32 as one of float32, which is the same.
   RegisterId build_exact_sum(ir::Expr expr);
   RegisterId build_low_bit_cast(ir::Expr cast);
   RegisterId build_select(ir::Expr select);
+  RegisterId select(RegisterId condition, RegisterId a, RegisterId b);
   // A position that counts from the end where it is negative, within bounds; kNoRegister for any
   // other expression.
   RegisterId build_position(ir::Expr expr);

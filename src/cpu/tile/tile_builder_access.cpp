@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "cpu/tile/bytes/words.h"
 #include "cpu/tile/factors.h"
 #include "cpu/tile/interval.h"
 #include "cpu/tile/product_layout.h"
@@ -122,7 +123,7 @@ int TileBuilder::depth_of(const Access& access) const {
   return depth;
 }
 
-RegisterId TileBuilder::build_read(ir::Expr read) {
+RegisterId TileBuilder::build_read(ir::Expr read, bool words) {
   if (read->integer < 0) {
     auto found = ranked_.find(read->integer);
     RF_CHECK(found != ranked_.end(), "a ranked result {} is not computed", read->integer);
@@ -148,8 +149,10 @@ RegisterId TileBuilder::build_read(ir::Expr read) {
            : v.shape == Shape::Rows ? access.row_offsets == kNoRegister && access.row_stride == 1
                                     : true;
   }
-  const RegisterId out = make(elem_of(read->dtype), v.shape, v.scope, depth);
-  if (unit && access.in_range && same_storage(read->dtype)) {
+  access.words = words;
+  const Elem elem = words ? word_elem(read->dtype) : elem_of(read->dtype);
+  const RegisterId out = make(elem, v.shape, v.scope, depth);
+  if (unit && access.in_range && access.copies()) {
     Register& r = program_.registers[static_cast<size_t>(out)];
     r.dense = false;
     if (v.shape == Shape::Tile) r.offsets = access.row_offsets;
@@ -175,8 +178,10 @@ void TileBuilder::store(int output, DType dtype, const Dims& dims,
   const Shape region = (rows_.empty() ? Shape::Scalar : Shape::Rows) |
                        (scope == kNoScope ? Shape::Scalar : Shape::Columns);
   const Elem elem = elem_of(dtype);
+  access.words = has_words(dtype) && info(value).elem == word_elem(dtype);
   // Classes that a store converts itself need no conversion before.
-  if (!kernels().store[static_cast<int>(info(value).elem)][static_cast<int>(dtype)]) {
+  if (!access.words &&
+      !kernels().store[static_cast<int>(info(value).elem)][static_cast<int>(dtype)]) {
     value = converted(value, elem);
   }
   if (!is_vector(info(value).shape, region)) value = spread(value, region, scope);
@@ -185,8 +190,9 @@ void TileBuilder::store(int output, DType dtype, const Dims& dims,
   const bool column_concat =
       access.column_offsets == kNoRegister && access.row_offsets == kNoRegister &&
       (has_columns(region) ? access.column_stride == 1 : access.row_stride == 1);
-  if (producer != producers_.end() && column_concat && v.shape == region && v.elem == elem &&
-      same_storage(dtype) && v.depth == depth()) {
+  const bool own = access.words || (v.elem == elem && same_storage(dtype));
+  if (producer != producers_.end() && column_concat && v.shape == region && own &&
+      v.depth == depth()) {
     program_.registers[static_cast<size_t>(value)].dense = false;
     auto& block = *stack_.back().block;
     block.insert(block.begin(), std::make_unique<BindOutput>(value, std::move(access)));

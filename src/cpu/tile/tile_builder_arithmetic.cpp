@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "cpu/tile/bytes/words.h"
 #include "cpu/tile/interval.h"
 #include "cpu/tile/tile_builder.h"
 #include "ir/scalars/integers.h"
@@ -57,6 +58,7 @@ RegisterId TileBuilder::build_operation(ir::Expr expr) {
 // Elements of fewer bits than a byte are stored as they are. A store rounds floats to 16 bits, and
 // wraps integers.
 RegisterId TileBuilder::compile_to_store(ir::Expr expr) {
+  if (moves_words(expr)) return compile_words(expr);
   if (expr->op == ir::ExprOp::Cast) {
     const DType from = expr->args[0]->dtype, to = expr->dtype;
     const bool half = to == DType::Float16 || to == DType::BFloat16;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "cpu/tile/bytes/low_bit_convert.h"
+#include "cpu/tile/bytes/words.h"
 #include "cpu/tile/interval.h"
 #include "cpu/tile/tile_builder.h"
 
@@ -91,6 +92,26 @@ RegisterId TileBuilder::build_low_bit_cast(ir::Expr cast) {
   const RegisterId a = converted(r, Elem::F32);
   r = make(Elem::I64, info(a).shape, info(a).scope, info(a).depth);
   emit(std::make_unique<Convert>(encoder_of(to), r, a), info(a).depth);
+  return r;
+}
+
+RegisterId TileBuilder::compile_words(ir::Expr expr) {
+  for (size_t d = stack_.size(); d-- > 0;) {
+    auto found = stack_[d].words.find(expr);
+    if (found != stack_[d].words.end()) return found->second;
+  }
+  RegisterId r = kNoRegister;
+  if (expr->op == ir::ExprOp::Read) {
+    r = build_read(expr, true);
+  } else if (expr->op == ir::ExprOp::Constant) {
+    r = constant(word_elem(expr->dtype), 0, expr->integer);
+  } else if (expr->op == ir::ExprOp::Cast) {
+    r = compile_words(expr->args[0]);
+  } else {
+    const RegisterId a = compile_words(expr->args[1]), b = compile_words(expr->args[2]);
+    r = select(converted(compile(expr->args[0]), Elem::Bool), a, b);
+  }
+  stack_[static_cast<size_t>(info(r).depth)].words[expr] = r;
   return r;
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "cpu/tile/bytes/words.h"
 #include "cpu/tile/move_elements.h"
 
 namespace redfuser::cpu {
@@ -89,8 +90,9 @@ void LoadCopy::run(TileContext& machine) const {
     w.whole = &whole;
     w.whole_scale = access.whole_scale;
   }
-  const ConvertFn load = kernels().load[static_cast<int>(access.dtype)];
-  const bool direct = same_storage(access.dtype);
+  const ConvertFn load =
+      access.words ? copy_words(from_bytes) : kernels().load[static_cast<int>(access.dtype)];
+  const bool direct = access.copies();
   if (!w.whole && !w.column_offsets && w.column_stride == 1) {
     for (int64_t row = 0; row < w.rows; ++row) {
       char* out = to + row * stride * static_cast<int64_t>(to_bytes);
@@ -135,7 +137,9 @@ void Store::run(TileContext& machine) const {
   const auto to_bytes = static_cast<int64_t>(size_of(access.dtype));
   char* to = machine.outputs[static_cast<size_t>(access.tensor)];
   const Walk w = walk_of(machine, access, shape, scope);
-  const ConvertFn store = kernels().store[static_cast<int>(r.elem)][static_cast<int>(access.dtype)];
+  const ConvertFn store =
+      access.words ? copy_words(size_of(access.dtype))
+                   : kernels().store[static_cast<int>(r.elem)][static_cast<int>(access.dtype)];
   const Operand source = operand(machine, value, shape);
   auto row_of = [&](int64_t row) {
     const int64_t offset = source.offsets ? source.offsets[row] : row * source.stride;
@@ -146,6 +150,10 @@ void Store::run(TileContext& machine) const {
       store(w.columns, to + w.row(row) * to_bytes, row_of(row));
     }
     return;
+  }
+  if (access.words && source.offsets == nullptr) {
+    const TilePart whole{0, w.rows, 0, w.columns, const_cast<char*>(row_of(0)), source.stride};
+    return scatter_elements(static_cast<size_t>(to_bytes), to, w, whole);
   }
   alignas(64) char staged[kBlock * kChunk * 8];
   for (int64_t row = 0; row < w.rows; row += kBlock) {

@@ -32,6 +32,8 @@ struct Access {
   int64_t whole_scale = 1;
   bool by_data = false;   // a table of columns depends on elements, not on axes alone
   bool in_range = false;  // proved for every row and column; else offsets are clamped
+  bool words = false;     // the register has the elements' bits, of whatever type
+  bool copies() const { return words || same_storage(dtype); }  // without conversion
   std::vector<RegisterId> registers() const;
 };
 

@@ -1,0 +1,22 @@
+// Elements that a step only moves: their bits stay as they are, whatever their type. Registers hold
+// them in the class of as many bytes, and no store or load converts them.
+#pragma once
+
+#include "cpu/simd/kernel_table.h"
+#include "ir/expr.h"
+
+namespace redfuser::cpu {
+
+// Whether registers hold elements of a type otherwise than memory does, in one byte or four.
+bool has_words(DType dtype);
+// The class of registers for the bits of such a type: Bool of one byte, I32 of four.
+Elem word_elem(DType dtype);
+
+// Whether an expression only moves elements of such a type: reads, choices between them, constants
+// of integers, and casts between integers of as many bits.
+bool moves_words(ir::Expr expr);
+
+// Copies `count` elements of so many bytes: 1 or 4.
+ConvertFn copy_words(size_t bytes);
+
+}  // namespace redfuser::cpu
