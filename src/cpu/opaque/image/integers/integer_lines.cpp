@@ -1,6 +1,7 @@
 #include "cpu/opaque/image/integers/integer_lines.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace redfuser::cpu {
 namespace {
@@ -99,6 +100,9 @@ void InterleavedLines::fill_phase(IntegerInterleaveArgs args, int64_t phase, int
     kernels_.interleave(a);
   };
   const int64_t rows = lines + reach(w, 1);
+  // Vectors of the last positions read on. Planes are filled in order, so that what this clears of
+  // the next one is written later.
+  std::memset(plane + rows * pitch_ * kWord, 0, static_cast<size_t>(kernels_.columns * kWord));
   const bool whole = w.stride[1] == 1 && w.stride[2] == 1 && w.pad_begin[1] == 0 &&
                      w.pad_begin[2] == 0 && pitch_ == w.input[2] && first + rows <= w.input[1];
   if (whole) return part(0, 0, rows * pitch_, image + first * w.input[2], 1);
