@@ -31,6 +31,10 @@ constexpr const char* kGraphs[] = {
     "({0}[6, 9] x) => (y) {{ n = Constant<value = int64[2] {{3, 4}}>() y = Tile(x, n) }}",
     "({0}[6, 9] x) => (y) {{ n = Constant<value = int64[4] {{1, 2, 0, 3}}>() "
     "y = Pad<mode = \"edge\">(x, n) }}",
+    "({0}[40, 50] x, {0}[40, 50] z) => (y, b) {{ c = Equal(x, z) y = Cast<to = {1}>(c) "
+    "b = Cast<to = 3>(c) }}",
+    "({0}[40, 50] x) => (a, b, c, d, e, f) {{ a = Cast<to = 2>(x) b = Cast<to = 5>(x) "
+    "c = Cast<to = 12>(x) d = Cast<to = 13>(x) e = Cast<to = 7>(x) f = Cast<to = 4>(x) }}",
     // The same elements as words and as numbers.
     "({0}[40, 50] x, {0}[40, 50] z, bool[40, 50] c) => (y, s, f) {{ y = Where(c, x, z) "
     "s = Add(y, x) f = Cast<to = 1>(y) }}",

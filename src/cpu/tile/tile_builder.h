@@ -125,6 +125,8 @@ class TileBuilder {
   RegisterId build(ir::Expr expr);
   // The value, but of integers the words modulo 2^bits: they may lie outside the type.
   RegisterId compile_modular(ir::Expr expr);
+  // An integer for a store of so many bits, in whatever class has its lowest ones.
+  RegisterId compile_bits(ir::Expr expr, int bits);
   RegisterId build_axis(ir::Expr axis);
   // `words`: the element's bits as they are, in a register of the class of word_elem().
   RegisterId build_read(ir::Expr read, bool words = false);

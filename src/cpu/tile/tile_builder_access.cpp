@@ -190,7 +190,8 @@ void TileBuilder::store(int output, DType dtype, const Dims& dims,
   const bool column_concat =
       access.column_offsets == kNoRegister && access.row_offsets == kNoRegister &&
       (has_columns(region) ? access.column_stride == 1 : access.row_stride == 1);
-  const bool own = access.words || (v.elem == elem && same_storage(dtype));
+  const bool alike = v.elem == elem || (v.elem == Elem::I64 && elem == Elem::U64);
+  const bool own = access.words || (alike && same_storage(dtype));
   if (producer != producers_.end() && column_concat && v.shape == region && own &&
       v.depth == depth()) {
     program_.registers[static_cast<size_t>(value)].dense = false;

@@ -66,8 +66,15 @@ RegisterId TileBuilder::compile_to_store(ir::Expr expr) {
     if (is_float(from) && !is_low_bit_float(from) && (half || wraps)) {
       return converted(compile(expr->args[0]), elem_of(to));
     }
+    if (is_integer(from) && wraps) return compile_bits(expr->args[0], bits_of(to));
   }
   return bits_of(expr->dtype) < 8 ? compile(expr) : compile_modular(expr);
+}
+
+RegisterId TileBuilder::compile_bits(ir::Expr expr, int bits) {
+  if (bits > bits_of(expr->dtype)) return compile(expr);
+  const bool words = expr->dtype == DType::UInt32 && moves_words(expr);
+  return words ? compile_words(expr) : compile_modular(expr);
 }
 
 RegisterId TileBuilder::compile_modular(ir::Expr expr) {

@@ -106,7 +106,8 @@ RegisterId TileBuilder::compile_words(ir::Expr expr) {
   } else if (expr->op == ir::ExprOp::Constant) {
     r = constant(word_elem(expr->dtype), 0, expr->integer);
   } else if (expr->op == ir::ExprOp::Cast) {
-    r = compile_words(expr->args[0]);
+    const ir::Expr from = expr->args[0];
+    r = from->dtype == DType::Bool ? converted(compile(from), Elem::Bool) : compile_words(from);
   } else {
     const RegisterId a = compile_words(expr->args[1]), b = compile_words(expr->args[2]);
     r = select(converted(compile(expr->args[0]), Elem::Bool), a, b);

@@ -21,6 +21,8 @@ class Moves {
         return accepts(e->args[1]) && accepts(e->args[2]);
       case ir::ExprOp::Cast: {
         const DType from = e->args[0]->dtype;
+        // Registers have truth values as 0 and 1.
+        if (from == DType::Bool) return is_integer(e->dtype) && bits_of(e->dtype) == 8;
         return is_integer(from) && is_integer(e->dtype) && bits_of(from) == bits_of(e->dtype) &&
                accepts(e->args[0]);
       }

@@ -13,7 +13,7 @@ bool has_words(DType dtype);
 Elem word_elem(DType dtype);
 
 // Whether an expression only moves elements of such a type: reads, choices between them, constants
-// of integers, and casts between integers of as many bits.
+// of integers, casts between integers of as many bits, and of truth values to 8 bits.
 bool moves_words(ir::Expr expr);
 
 // Copies `count` elements of so many bytes: 1 or 4.
