@@ -134,6 +134,12 @@ class Clock {
       const bool integer = elem == Elem::I32 || elem == Elem::I64 || elem == Elem::U64;
       return integer ? machine_.divide_rate : machine_.special_rate;
     }
+    if (const auto* chain = dynamic_cast<const PointwiseChain*>(&i)) {
+      const auto functions = std::count_if(
+          chain->links.begin(), chain->links.end(),
+          [](const auto& link) { return link.op == ChainOp::Exp || link.op == ChainOp::Tanh; });
+      if (functions > 0) return machine_.special_rate / static_cast<double>(functions);
+    }
     if (unary != nullptr && unary->rounds) return machine_.narrow_rate;
     if (dynamic_cast<const Fill*>(&i) != nullptr) return machine_.fill_rate;
     if (dynamic_cast<const Lookup*>(&i) != nullptr) return machine_.lookup_rate;

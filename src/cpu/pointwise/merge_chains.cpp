@@ -28,7 +28,7 @@ std::optional<ChainOp> chain_op(BinaryOp op, bool reversed) {
   }
 }
 
-std::optional<ChainOp> chain_op(UnaryOp op) {
+std::optional<ChainOp> chain_op(UnaryOp op, Elem elem) {
   switch (op) {
     case UnaryOp::Neg:
       return ChainOp::Neg;
@@ -36,6 +36,10 @@ std::optional<ChainOp> chain_op(UnaryOp op) {
       return ChainOp::Abs;
     case UnaryOp::Round:
       return ChainOp::Round;
+    case UnaryOp::Exp:
+      return elem == Elem::F32 ? std::optional(ChainOp::Exp) : std::nullopt;
+    case UnaryOp::Tanh:
+      return elem == Elem::F32 ? std::optional(ChainOp::Tanh) : std::nullopt;
     default:
       return std::nullopt;
   }
@@ -94,7 +98,7 @@ class ChainMerger {
       return Part{chain->first, chain->links};
     }
     if (const auto* unary = dynamic_cast<const Unary*>(&instruction)) {
-      const auto op = chain_op(unary->op);
+      const auto op = chain_op(unary->op, out.elem);
       if (!op || !begins(unary->reads[0])) return std::nullopt;
       return Part{unary->reads[0], {{*op, kNoRegister}}};
     }
@@ -102,8 +106,13 @@ class ChainMerger {
     if (binary == nullptr) return std::nullopt;
     for (const bool reversed : {false, true}) {
       const RegisterId first = binary->reads[reversed ? 1 : 0];
-      const auto op = chain_op(binary->op, reversed);
-      if (op && begins(first)) return Part{first, {{*op, binary->reads[reversed ? 0 : 1]}}};
+      if (!begins(first)) continue;
+      const RegisterId operand = binary->reads[reversed ? 0 : 1];
+      if (binary->op == BinaryOp::ExpSub && out.elem == Elem::F32) {
+        const ChainOp difference = reversed ? ChainOp::SubFrom : ChainOp::Sub;
+        return Part{first, {{difference, operand}, {ChainOp::Exp, kNoRegister}}};
+      }
+      if (const auto op = chain_op(binary->op, reversed)) return Part{first, {{*op, operand}}};
     }
     return std::nullopt;
   }

@@ -114,6 +114,10 @@ void add_window(KernelTable& table);
 void add_recurrent(KernelTable& table);
 void add_fourier(KernelTable& table);
 
+// The functions of chains in place, of whole vectors: they round as their kernels do.
+void exp_in_place(float* x, int64_t vectors);
+void tanh_in_place(float* x, int64_t vectors);
+
 // The kernels of integer products that need more than their instruction set's own flags: by dot
 // products of four bytes (AVX512-VNNI, AVX-VNNI), and by tiles (AMX); null where the set has none.
 const IntegerKernels* dot_kernels();

@@ -70,6 +70,8 @@ enum class ChainOp : uint8_t {
   Neg,
   Abs,
   Round,  // ties to even
+  Exp,    // of float32, as the kernel of the operation computes it
+  Tanh,   // likewise
   Add,
   Sub,
   SubFrom,
@@ -81,7 +83,7 @@ enum class ChainOp : uint8_t {
   Min,
   MinOf
 };
-inline constexpr bool is_unary(ChainOp op) { return op <= ChainOp::Round; }
+inline constexpr bool is_unary(ChainOp op) { return op <= ChainOp::Tanh; }
 struct ChainLink {
   ChainOp op;
   bool vector;      // else a scalar

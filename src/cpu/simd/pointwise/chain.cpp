@@ -45,6 +45,20 @@ RF_INLINE void with_scalars(Vector<T>* v, const Step<T>& step, Function function
   for (int j = 0; j < (NV > 0 ? NV : 1); ++j) v[j] = function(v[j], o, second);
 }
 
+// Only the copy need be in memory.
+template <class T, int NV>
+RF_INLINE void with_function(Vector<T>* v, void (*function)(float* x, int64_t vectors)) {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    constexpr int kCount = NV > 0 ? NV : 1;
+    Vector<T> copy[kCount];
+#pragma GCC unroll 8
+    for (int j = 0; j < kCount; ++j) copy[j] = v[j];
+    function(reinterpret_cast<float*>(copy), kCount);
+#pragma GCC unroll 8
+    for (int j = 0; j < kCount; ++j) v[j] = copy[j];
+  }
+}
+
 template <class T, int NV>
 RF_INLINE void run_step(Vector<T>* v, const Step<T>& step, int64_t c, int64_t count) {
   using V = Vector<T>;
@@ -103,6 +117,10 @@ RF_INLINE void run_step(Vector<T>* v, const Step<T>& step, int64_t c, int64_t co
       return scalar([](V x, V, V) { return magnitude(x); });
     case Code::Round:
       return scalar([](V x, V, V) { return rounded<T>(x); });
+    case Code::Exp:
+      return with_function<T, NV>(v, exp_in_place);
+    case Code::Tanh:
+      return with_function<T, NV>(v, tanh_in_place);
   }
 }
 

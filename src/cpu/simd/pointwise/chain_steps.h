@@ -32,6 +32,8 @@ enum class Code : uint8_t {
   ClampS,  // the lesser of `second` and the greater of o and v
   Abs,
   Round,
+  Exp,
+  Tanh,
 };
 
 template <class T>
@@ -71,9 +73,9 @@ Step<T> vector_step(ChainOp op, const T* from) {
 // v − o = v + (−o), −v = v · −1, and a bound that is not a number gives v + o.
 template <class T>
 Step<T> scalar_step(ChainOp op, T o) {
-  constexpr Code kCodes[] = {Code::MulS,     Code::Abs,  Code::Round, Code::AddS,     Code::AddS,
-                             Code::SubFromS, Code::MulS, Code::DivS,  Code::DivIntoS, Code::MaxS,
-                             Code::MaxOfS,   Code::MinS, Code::MinOfS};
+  constexpr Code kCodes[] = {Code::MulS,     Code::Abs,  Code::Round,    Code::Exp,  Code::Tanh,
+                             Code::AddS,     Code::AddS, Code::SubFromS, Code::MulS, Code::DivS,
+                             Code::DivIntoS, Code::MaxS, Code::MaxOfS,   Code::MinS, Code::MinOfS};
   if (op == ChainOp::Neg) o = T(-1);
   if (op == ChainOp::Sub) o = -o;
   const bool bound = op >= ChainOp::Max;

@@ -38,6 +38,14 @@ struct Tanh {
   static constexpr UnaryFn kernel = whole_vectors_kernel<float, Tanh>;
 };
 
+template <class Function>
+RF_INLINE void in_place(float* x, int64_t vectors) {
+  constexpr int W = VectorOf<float>::kWidth;
+  for (int64_t v = 0; v < vectors; ++v) {
+    store_vector(x + v * W, Function::of(load_vector(x + v * W)));
+  }
+}
+
 struct RoundHalf {
   static RF_INLINE Vector<float> of(Vector<float> x) { return floats_of(halves_of(x)); }
   static constexpr UnaryFn kernel = whole_vectors_kernel<float, RoundHalf>;
@@ -69,6 +77,9 @@ struct Cos {
 };
 
 }  // namespace
+
+void exp_in_place(float* x, int64_t vectors) { in_place<Exp>(x, vectors); }
+void tanh_in_place(float* x, int64_t vectors) { in_place<Tanh>(x, vectors); }
 
 void add_unary_float(KernelTable& table) {
   UnaryFn* row = table.unary[static_cast<int>(Elem::F32)];
