@@ -4,7 +4,8 @@ function(redfuser_cpu_kernels isa)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cpu/simd/*.cpp
        ${PROJECT_SOURCE_DIR}/src/cpu/simd/integers/*.cpp
        ${PROJECT_SOURCE_DIR}/src/cpu/simd/moves/*.cpp
-       ${PROJECT_SOURCE_DIR}/src/cpu/simd/pointwise/*.cpp)
+       ${PROJECT_SOURCE_DIR}/src/cpu/simd/pointwise/*.cpp
+       ${PROJECT_SOURCE_DIR}/src/cpu/simd/windows/*.cpp)
   add_library(redfuser_cpu_${isa} OBJECT ${sources})
   target_include_directories(redfuser_cpu_${isa} PRIVATE ${PROJECT_SOURCE_DIR}/src
                              ${PROJECT_SOURCE_DIR}/include)

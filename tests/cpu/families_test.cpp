@@ -269,6 +269,21 @@ TEST(CpuFamilies, EveryConfigurationOfAConvolutionComputesTheSame) {
        "group = 2, strides = [2, 2], pads = [0, 1, 1, 1]", 6, "a = Add(c, r) y = Relu(a)"},
       {"float[2, 15, 70, 71] x, float[30, 1, 5, 5] w", "group = 15", 3, "y = HardSwish(c)"},
       {"float[3, 40, 7, 7] x, float[40, 1, 3, 3] w", "group = 40", 3, "y = Neg(c)"},
+      // A vector of channels at a time: fewer and more, several filters, lines and images of one
+      // line, which are divided into strips, and positions beyond the image.
+      {"float[1, 24, 56, 60] x, float[24, 1, 5, 5] w, float[24] b",
+       "group = 24, pads = [2, 2, 2, 2]", 9, "s = Sigmoid(c) y = Mul(c, s)"},
+      {"float[2, 19, 13, 9] x, float[38, 1, 7, 7] w, float[38] b",
+       "group = 19, pads = [3, 3, 3, 3], strides = [2, 1]", 6},
+      {"float[1, 33, 700] x, float[33, 1, 3] w", "group = 33, pads = [4, 4], dilations = [4]", 11,
+       "y = Relu(c)"},
+      {"float[1, 17, 1, 90] x, float[17, 1, 3, 5] w", "group = 17, pads = [1, 9, 1, 9]", 9},
+      {"float[1, 16, 3, 40] x, float[16, 1, 3, 3] w", "group = 16, pads = [5, 1, 5, 1]", 6},
+      {"double[1, 12, 20, 11] x, double[12, 1, 3, 3] w",
+       "group = 12, pads = [1, 1, 1, 1], strides = [3, 3]", 5},
+      {"double[1, 20, 30, 30] x, double[35, 20, 1, 1] w", "", 10},
+      // More taps than are summed at once, with positions side by side.
+      {"float[1, 300, 9, 9] x, float[35, 300, 1, 1] w, float[35] b", "", 8, "y = Relu(c)"},
       // Bounds, which leave NaN.
       {"float[2, 15, 20, 31] x, float[30, 1, 3, 3] w", "group = 15", 3, "y = Relu(c)", true},
       {"float[1, 6, 23, 31] x, float[40, 6, 1, 1] w", "", 4,

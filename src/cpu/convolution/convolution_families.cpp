@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/dispatch.h"
+#include "cpu/convolution/lanes_plan.h"
 #include "cpu/convolution/window_plan.h"
 #include "cpu/opaque/image/depthwise.h"
 #include "cpu/steps/step_kernel.h"
@@ -11,7 +12,8 @@
 namespace redfuser::cpu {
 namespace {
 
-constexpr const char *kWindow = "window", *kColumns = "columns", *kChannels = "channels";
+constexpr const char *kWindow = "window", *kColumns = "columns", *kChannels = "channels",
+                     *kLanes = "lanes";
 
 // Sizes of strips: halves, quarters, ... of an image, and tasks for each thread at most.
 constexpr int64_t kMostTasks = 32;
@@ -28,10 +30,14 @@ void for_each_block(const ConvolutionForm& form, int threads, const Body& body) 
       const int64_t down = std::min(strips, lines), across = ceil_div(strips, lines);
       if (across > 1 && across * 12 > columns) break;
       if (strips > 1 && images * strips * parts > kMostTasks * threads) break;
-      const WindowPlan::Blocks blocks{ceil_div(lines, down), ceil_div(columns, across), parts,
-                                      true};
-      body(blocks);
-      if (reads_within(window)) body({blocks.lines, blocks.columns, parts, false});
+      for (const bool rows : {false, true}) {
+        WindowPlan::Blocks blocks{ceil_div(lines, down), ceil_div(columns, across), parts, true,
+                                  rows};
+        if (rows && !WindowPlan::has_rows(form, blocks)) continue;
+        body(blocks);
+        blocks.copied = false;
+        if (reads_within(window)) body(blocks);
+      }
     }
     if (parts == panels || images * parts > kMostTasks * threads) return;
   }
@@ -42,7 +48,8 @@ select::KernelConfig config_of(const WindowPlan::Blocks& blocks) {
           {{"lines", static_cast<int>(blocks.lines)},
            {"columns", static_cast<int>(blocks.columns)},
            {"parts", static_cast<int>(blocks.parts)},
-           {"copied", blocks.copied ? 1 : 0}}};
+           {"copied", blocks.copied ? 1 : 0},
+           {"rows", blocks.rows ? 1 : 0}}};
 }
 
 // Where the step has an epilogue, gives it to the plan: by tiles of the sizes of its blocks.
@@ -50,6 +57,12 @@ void add_epilogue(const StepForm& form, ConvolutionPlan& plan, int64_t filters, 
   if (!std::get<fuse::OpaqueStep>(form.kind).epilogue) return;
   const DType sums = convolution_of(form).dtype;
   plan.set_epilogue(std::make_shared<ConvolutionEpilogue>(form, sums, filters, positions));
+}
+
+select::FamilyAnswer sorted(std::vector<select::Candidate> candidates) {
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const auto& a, const auto& b) { return a.time < b.time; });
+  return {std::move(candidates), ""};
 }
 
 select::FamilyAnswer offer_window(StepForm& form) {
@@ -60,30 +73,34 @@ select::FamilyAnswer offer_window(StepForm& form) {
     candidates.push_back(
         {config_of(blocks), WindowPlan(convolution, blocks).time(form.threads).time});
   });
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const auto& a, const auto& b) { return a.time < b.time; });
-  return {std::move(candidates), ""};
+  return sorted(std::move(candidates));
 }
 
-Tensor packed(const FilterPanels& panels, const Tensor& weights) {
-  ThreadPool alone(1);
-  const bool half = weights.dtype() == DType::Float16 || weights.dtype() == DType::BFloat16;
-  const Tensor wide = half ? convert_float(weights, DType::Float32, alone) : weights;
-  return panels.pack_weights(wide.data(), nullptr);
+// The constant filters of a step in the layout of its family; null for others.
+std::shared_ptr<const Tensor> packed_filters(
+    const StepForm& form, const char* family,
+    const std::function<Tensor(const void* weights)>& pack) {
+  const auto& step = std::get<fuse::OpaqueStep>(form.kind);
+  const ir::ValueId value = form.graph.nodes[static_cast<size_t>(step.node)].inputs[1];
+  const Tensor& weights = form.graph.values[static_cast<size_t>(value)].constant;
+  if (!weights.defined()) return nullptr;
+  return form.panels->filters(family, [&] {
+    ThreadPool alone(1);
+    const bool half = weights.dtype() == DType::Float16 || weights.dtype() == DType::BFloat16;
+    const Tensor wide = half ? convert_float(weights, DType::Float32, alone) : weights;
+    return pack(wide.data());
+  });
 }
 
 std::shared_ptr<const StepPlan> emit_window(StepForm& form, const select::KernelConfig& choice) {
   const WindowPlan::Blocks blocks{choice.at("lines"), choice.at("columns"), choice.at("parts"),
-                                  choice.at("copied") != 0};
+                                  choice.at("copied") != 0, choice.at("rows") != 0};
   auto plan = std::make_shared<WindowPlan>(convolution_of(form), blocks);
   plan->set_alone(runs_alone(plan->time(form.threads).saved));
   add_epilogue(form, *plan, plan->most_filters(), plan->most_positions());
-  const auto& step = std::get<fuse::OpaqueStep>(form.kind);
-  const ir::ValueId weights = form.graph.nodes[static_cast<size_t>(step.node)].inputs[1];
-  const Tensor& constant = form.graph.values[static_cast<size_t>(weights)].constant;
-  if (constant.defined()) {
-    plan->set_weights(form.panels->filters([&] { return packed(plan->panels(), constant); }));
-  }
+  plan->set_weights(packed_filters(form, kWindow, [&](const void* weights) {
+    return plan->panels().pack_weights(weights, nullptr);
+  }));
   return plan;
 }
 
@@ -165,10 +182,38 @@ std::shared_ptr<const StepPlan> emit_channels(StepForm& form, const select::Kern
       form, [](auto&&... args) { convolve_depthwise(args...); }, kDepthwiseSums, kDepthwiseSums);
 }
 
+select::FamilyAnswer offer_lanes(StepForm& form) {
+  const ConvolutionForm c = convolution_of(form);
+  if (const char* reason = LanesPlan::refuses(c)) return {{}, reason};
+  const Window window = with_long_lines(c.shape.window);
+  const bool is_line = window.input[1] == 1 && window.output[1] == 1;
+  const int64_t all = window.output[is_line ? 2 : 1];
+  std::vector<select::Candidate> candidates;
+  for (int64_t strips = 1; strips <= all && strips <= kMostTasks * form.threads; strips *= 2) {
+    const int64_t lines = is_line ? 1 : ceil_div(all, strips);
+    const int64_t columns = is_line ? ceil_div(all, strips) : window.output[2];
+    candidates.push_back(
+        {{kLanes, {{"lines", static_cast<int>(lines)}, {"columns", static_cast<int>(columns)}}},
+         LanesPlan(c, lines, columns).time(form.threads).time});
+  }
+  return sorted(std::move(candidates));
+}
+
+std::shared_ptr<const StepPlan> emit_lanes(StepForm& form, const select::KernelConfig& choice) {
+  auto plan =
+      std::make_shared<LanesPlan>(convolution_of(form), choice.at("lines"), choice.at("columns"));
+  plan->set_alone(runs_alone(plan->time(form.threads).saved));
+  add_epilogue(form, *plan, plan->most_filters(), plan->most_positions());
+  plan->set_weights(packed_filters(
+      form, kLanes, [&](const void* weights) { return plan->pack_weights(weights); }));
+  return plan;
+}
+
 constexpr Family kFamilies[] = {
     {kWindow, offer_window, emit_window},
     {kColumns, offer_columns, emit_columns},
     {kChannels, offer_channels, emit_channels},
+    {kLanes, offer_lanes, emit_lanes},
 };
 
 }  // namespace

@@ -6,13 +6,10 @@
 #include "cpu/steps/step_kernel.h"
 
 namespace redfuser::cpu {
-namespace {
 
 int64_t span_of(const Window& w, size_t i, int64_t outputs) {
   return (outputs - 1) * w.stride[i] + (w.kernel[i] - 1) * w.dilation[i] + 1;
 }
-
-}  // namespace
 
 Strips::Strips(const Window& window, int64_t lines, int64_t columns) : window_(window) {
   const Size3& out = window.output;

@@ -11,6 +11,9 @@ struct Strip {
   int64_t slice, line, lines, column, columns;
 };
 
+// Inputs along dimension `i` that so many outputs beside each other read, with those between taps.
+int64_t span_of(const Window& window, size_t i, int64_t outputs);
+
 // Equal strips of at most `lines` lines and `columns` columns; strips of several lines have whole
 // lines.
 class Strips {
@@ -19,6 +22,7 @@ class Strips {
 
   int64_t count() const { return window_.output[0] * down_ * across_; }
   Strip at(int64_t number) const;
+  int64_t across() const { return across_; }  // of a line
   // The largest.
   int64_t lines() const { return lines_; }
   int64_t columns() const { return columns_; }

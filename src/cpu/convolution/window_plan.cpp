@@ -9,6 +9,8 @@ namespace {
 
 // Output positions whose sums are held together: they stay in the first-level cache.
 constexpr int64_t kPositions = 192, kPositionsOfThree = 128;  // of panels of three vectors
+// Those by vectors of positions, which the kernel stores where they belong.
+constexpr int64_t kRowPositions = 256;
 
 }  // namespace
 
@@ -18,10 +20,17 @@ WindowPlan::WindowPlan(ConvolutionForm form, const Blocks& blocks)
       strips_(window_, blocks.lines, blocks.columns),
       inputs_(window_, this->form().channels(), strips_, blocks.copied),
       panels_(this->form()),
-      parts_(std::clamp<int64_t>(blocks.parts, 1, panels_.count())) {}
+      parts_(std::clamp<int64_t>(blocks.parts, 1, panels_.count())),
+      rows_(blocks.rows) {}
+
+bool WindowPlan::has_rows(const ConvolutionForm& form, const Blocks& blocks) {
+  const Window window = with_long_lines(form.shape.window);
+  const Strips strips(window, blocks.lines, blocks.columns);
+  return window.stride[2] == 1 && window.output[2] / strips.across() >= FilterPanels(form).lanes();
+}
 
 int64_t WindowPlan::most_positions() const {
-  return std::min(kPositions, strips_.lines() * strips_.columns());
+  return std::min(rows_ ? kRowPositions : kPositions, strips_.lines() * strips_.columns());
 }
 
 int64_t WindowPlan::tile_bytes() const {
@@ -125,7 +134,10 @@ template <typename T>
 void WindowPlan::run_task(const Task<T>& task) const {
   const Strip& strip = task.strip;
   const int64_t groups = form().shape.groups, group = task.image % groups;
-  const auto fn = sizeof(T) == sizeof(float) ? kernels().window_f32 : kernels().window_f64;
+  const KernelTable& table = kernels();
+  const bool single = sizeof(T) == sizeof(float);
+  const auto fn = rows_ ? (single ? table.window_rows_f32 : table.window_rows_f64)
+                        : (single ? table.window_f32 : table.window_f64);
   WindowArgs g;
   g.taps = form().taps();
   g.line_step = inputs_.line_step();
@@ -135,21 +147,29 @@ void WindowPlan::run_task(const Task<T>& task) const {
   g.bounds = task.sums.bounds();
   int64_t panel = panels_.count() * task.part / parts_;
   const int64_t last = panels_.count() * (task.part + 1) / parts_;
-  if (strip.lines * strip.columns == 1) panel = multiply_row(task, panel, last);
+  if (!rows_ && strip.lines * strip.columns == 1) panel = multiply_row(task, panel, last);
   for (; panel < last; ++panel) {
     g.filters = panels_.filters(panel);
-    const int64_t positions = g.filters > 2 * panels_.lanes() ? kPositionsOfThree : kPositions;
+    const int64_t positions = rows_                             ? kRowPositions
+                              : g.filters > 2 * panels_.lanes() ? kPositionsOfThree
+                                                                : kPositions;
     const int64_t blocks = ceil_div(strip.columns, positions);
-    const int64_t columns = ceil_div(strip.columns, blocks), lines = positions / columns;
+    const int64_t lines = positions / ceil_div(strip.columns, blocks);
     g.weights = task.weights + panels_.weights_at(group, panel);
     g.bias = task.bias + panels_.bias_at(group, panel);
     SumsTarget::Block block{task.image / groups, group * form().filters() + panels_.first(panel), 0,
                             g.filters, 0};
     const int64_t step = blocks > 1 ? 1 : lines;
+    // Pairs of vectors of positions are whole but for the last of a line.
+    const int64_t whole = rows_ ? 2 * panels_.lanes() : 1;
+    const auto begin_of = [&](int64_t b) {
+      return b == blocks ? strip.columns : strip.columns * b / blocks / whole * whole;
+    };
     for (int64_t line = 0; line < strip.lines; line += step) {
       g.lines = std::min(step, strip.lines - line);
-      for (int64_t column = 0; column < strip.columns; column += columns) {
-        g.columns = std::min(columns, strip.columns - column);
+      for (int64_t b = 0; b < blocks; ++b) {
+        const int64_t column = begin_of(b);
+        g.columns = begin_of(b + 1) - column;
         g.in = task.in + line * g.line_step + column * g.step;
         block.position = (strip.slice * window_.output[1] + strip.line + line) * window_.output[2] +
                          strip.column + column;
@@ -165,27 +185,61 @@ void WindowPlan::run_task(const Task<T>& task) const {
   }
 }
 
+// A step of fewer multiply-adds waits for loads and latencies.
+constexpr double kLeastStep = 8;
+
+double WindowPlan::filters_time(int64_t panel) const {
+  const select::CpuMachine& machine = this_machine();
+  const double wide = form().dtype == DType::Float64 ? 2 : 1;
+  const auto lanes = static_cast<double>(panels_.lanes()) * wide;
+  const auto columns = static_cast<double>(strips_.columns());
+  const auto lines = static_cast<double>(strips_.lines());
+  const auto vectors = static_cast<double>(panels_.width(panel) / panels_.lanes());
+  // Registers of positions by vectors of filters.
+  const double blocks = std::ceil(columns / (machine.block_rows * 2 / vectors));
+  const double rows = columns / blocks;
+  const double each = std::max({rows * vectors, rows + vectors, kLeastStep});
+  const auto taps = static_cast<double>(form().taps());
+  return lines * blocks * (taps * each * lanes / machine.window_rate + machine.window_block) +
+         lines * columns * vectors * lanes / machine.square_rate;
+}
+
+double WindowPlan::rows_time(int64_t panel) const {
+  const select::CpuMachine& machine = this_machine();
+  const int64_t width = form().dtype == DType::Float64 ? 2 : 1;
+  const auto taps = static_cast<double>(form().taps());
+  const auto lanes = static_cast<double>(panels_.lanes() * width);
+  const auto filters = static_cast<double>(panels_.filters(panel));
+  const double blocks = std::ceil(filters / machine.block_rows), rows = filters / blocks;
+  const int64_t vectors = ceil_div(strips_.columns(), panels_.lanes());
+  // Inputs and weights of a block that the first level has no room for are read again.
+  const double bytes = 4 * lanes * taps;
+  const bool fits = 4 * bytes <= static_cast<double>(machine.l1_bytes);
+  const auto time_of = [&](double count) {
+    const double each = std::max({rows * count, rows + count, kLeastStep});
+    return taps * each * lanes / machine.window_rate + machine.window_block +
+           (fits ? 0 : count * bytes / machine.l2_rate) +
+           rows * count * lanes / (4 * machine.square_rate);
+  };
+  const auto lines = static_cast<double>(strips_.lines());
+  return lines * blocks *
+         (static_cast<double>(vectors / 2) * time_of(2) + (vectors % 2 == 0 ? 0 : time_of(1)));
+}
+
 // Of the largest task.
 double WindowPlan::task_time() const {
   const select::CpuMachine& machine = this_machine();
-  const double wide = form().dtype == DType::Float64 ? 2 : 1, bytes = 4 * wide;
+  const double bytes = form().dtype == DType::Float64 ? 8 : 4;
   const auto taps = static_cast<double>(form().taps());
-  const auto lanes = static_cast<double>(panels_.lanes()) * wide;
-  // Registers of positions by vectors of filters; a step of fewer waits for loads and latencies.
-  constexpr double kLeast = 8;
   const auto columns = static_cast<double>(strips_.columns());
   const auto lines = static_cast<double>(strips_.lines());
   const int64_t most = ceil_div(panels_.count(), parts_);
   double time = 0, width = 0;
   for (int64_t panel = 0; panel < most; ++panel) {
-    const auto vectors = static_cast<double>(panels_.width(panel) / panels_.lanes());
-    const double blocks = std::ceil(columns / (machine.block_rows * 2 / vectors));
-    const double rows = columns / blocks;
     width += static_cast<double>(panels_.width(panel));
-    const double each = std::max({rows * vectors, rows + vectors, kLeast});
-    time += lines * blocks * (taps * each * lanes / machine.window_rate + machine.window_block);
+    time += rows_ ? rows_time(panel) : filters_time(panel);
   }
-  time += lines * columns * width * (wide / machine.square_rate + form().epilogue_time);
+  time += lines * columns * width * form().epilogue_time;
   const double weights = taps * width * bytes;
   time += read_time(weights, weights * static_cast<double>(parts_) <= near_bytes());
   const double read = static_cast<double>(inputs_.read()) * bytes;
@@ -193,6 +247,7 @@ double WindowPlan::task_time() const {
   if (inputs_.copied()) {
     return time + read / 4 / machine.copy_rate / static_cast<double>(parts_);
   }
+  if (rows_) return time;
   return time + static_cast<double>(most * inputs_.lines_apart()) * lines *
                     std::ceil(columns / machine.block_rows) / machine.far_rate;
 }

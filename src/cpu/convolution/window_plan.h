@@ -1,5 +1,6 @@
 // Convolution without a matrix of columns: the inputs of each tap are broadcast from the image
-// against vectors of filters. Images with padding are copied strip by strip.
+// against vectors of filters, or weights against vectors of positions. Images with padding are
+// copied strip by strip.
 #pragma once
 
 #include "cpu/convolution/packed_filters.h"
@@ -14,10 +15,13 @@ class WindowPlan final : public ConvolutionPlan {
   // for weights that are not constant.
   struct Blocks {
     int64_t lines, columns, parts;
-    bool copied;  // else from the tensor, which needs reads_within()
+    bool copied;        // else from the tensor, which needs reads_within()
+    bool rows = false;  // vectors of positions, which need has_rows()
   };
   WindowPlan(ConvolutionForm form, const Blocks& blocks);
 
+  // Whether lines of all strips have a vector of positions side by side.
+  static bool has_rows(const ConvolutionForm& form, const Blocks& blocks);
   const FilterPanels& panels() const { return panels_; }
   // Before the first run; unset for weights that are not constant.
   void set_weights(std::shared_ptr<const Tensor> packed) { packed_ = std::move(packed); }
@@ -50,6 +54,9 @@ class WindowPlan final : public ConvolutionPlan {
   template <typename T>
   int64_t multiply_row(const Task<T>& task, int64_t first, int64_t last) const;
   double task_time() const;
+  // Of a panel at the positions of a task, in microseconds.
+  double filters_time(int64_t panel) const;
+  double rows_time(int64_t panel) const;
   int64_t tile_bytes() const;
 
   Window window_;
@@ -57,7 +64,7 @@ class WindowPlan final : public ConvolutionPlan {
   StripInputs inputs_;
   FilterPanels panels_;
   int64_t parts_;
-  bool alone_ = false;
+  bool rows_, alone_ = false;
   std::shared_ptr<const Tensor> packed_;
 };
 

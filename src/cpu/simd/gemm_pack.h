@@ -1,6 +1,10 @@
 // Copies of matrix blocks in the layouts that the microkernels read.
 #pragma once
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 #include "cpu/simd/isa.h"
 #include "cpu/simd/vector_math.h"
 
@@ -146,5 +150,30 @@ RF_INLINE void transpose_square(Vector<T>* v) {
   __builtin_memcpy(v, y, sizeof(y));
 }
 #endif
+
+// v[j][i] = from[i · stride + j]. Loads put halves of rows together, in place of a step of
+// shuffles.
+template <class T>
+RF_INLINE void load_transposed(const T* from, int64_t stride, Vector<T>* v) {
+  constexpr int W = VectorOf<T>::kWidth;
+#if defined(__AVX512F__) && defined(__GNUC__) && !defined(__clang__)
+  const auto half = [](const T* at) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
+  };
+#pragma GCC unroll 8
+  for (int i = 0; i < W / 2; ++i) {
+    const T *low = from + i * stride, *high = low + W / 2 * stride;
+    for (int part = 0; part < 2; ++part, low += W / 2, high += W / 2) {
+      v[i + part * (W / 2)] = reinterpret_cast<Vector<T>>(
+          _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(half(low)), half(high), 1));
+    }
+  }
+  transpose_square<T, W / 4>(v);
+#else
+#pragma GCC unroll 16
+  for (int i = 0; i < W; ++i) v[i] = load_vector(from + i * stride);
+  transpose_square<T>(v);
+#endif
+}
 
 }  // namespace redfuser::cpu::RF_ISA

@@ -242,6 +242,32 @@ using LookupFn = void (*)(const ByteTable& table, int64_t count, const int32_t* 
 // out[i] = table[in[i]], of 256 bytes. `out` may be `in`.
 using ByteMapFn = void (*)(int64_t count, const uint8_t* in, const uint8_t* table, uint8_t* out);
 
+// Convolution of channels that lie side by side in a vector, each with filters of its own: out[c ·
+// filters + f, p] = bias[f, c] + Σ_k weights[f, k, c] · image[positions[p] + offsets[k], c].
+// First the inputs in[c, i] are put at image[places[i], c]. Elements of `weights`, `bias` and
+// `image` are vectors, of which channels beyond `channels` are of no account; `places` count
+// vectors, `positions` and `offsets` elements.
+struct LanesArgs {
+  int64_t channels = 0;  // at most a vector
+  int64_t inputs = 0, in_stride = 0;
+  int64_t readable = 0;  // elements from `in` on
+  const void* in = nullptr;
+  const int32_t* places = nullptr;
+  void* image = nullptr;
+  int64_t filters = 1, taps = 0, outputs = 0;
+  // Outputs whose positions are side by side, and taps: of each line. 1 where they are not.
+  int64_t line_outputs = 1, line_taps = 1;
+  const int64_t *positions = nullptr, *offsets = nullptr;
+  const void* weights = nullptr;
+  const void* bias = nullptr;
+  void* tile = nullptr;  // scratch memory of kLanesTile vectors
+  void* out = nullptr;
+  int64_t out_stride = 0;  // between rows
+  SumBounds bounds;
+};
+inline constexpr int64_t kLanesTile = 256;
+using LanesFn = void (*)(const LanesArgs& args);
+
 // In recurrent.h.
 struct RecurrentKernels;
 
@@ -289,7 +315,10 @@ struct KernelTable {
   FilterFn filter_f32, filter_f64;
   FilterFn filter_u8, filter_i8;        // of bytes, with weights and sums of float32
   const ByteFilterKernel* byte_filter;  // with weights of bytes; null where the set has none
+  LanesFn lanes_f32, lanes_f64;
   WindowFn window_f32, window_f64;
+  // The same of positions side by side, which need `step` = 1, a vector of columns and no `tile`.
+  WindowFn window_rows_f32, window_rows_f64;
   int64_t window_lanes_f32;  // float32 elements of a vector; of float64 there are half as many
   // Those that this machine runs, the best first; the last of them needs no extension.
   const IntegerKernels* integer[3];

@@ -25,6 +25,8 @@ const KernelTable& table() {
     add_integer_gemm(t);
     add_filter(t);
     add_window(t);
+    add_window_rows(t);
+    add_lanes(t);
     add_recurrent(t);
     add_fourier(t);
     return &t;

@@ -32,9 +32,9 @@ RF_INLINE void transpose_tile(const TransposedTile<T>& g, const Each& each) {
     for (int64_t p = 0; p < g.positions; p += W) {
       Vector<T> v[W];
       const T* from = g.tile + p * g.width + f;
+      load_transposed<T>(from, g.width, v);
 #pragma GCC unroll 16
-      for (int i = 0; i < W; ++i) v[i] = each(load_vector(from + i * g.width));
-      transpose_square<T>(v);
+      for (int i = 0; i < W; ++i) v[i] = each(v[i]);
       T* to = g.out + f * g.out_stride + p;
       if (rows == W && g.positions - p >= W) {
 #pragma GCC unroll 16

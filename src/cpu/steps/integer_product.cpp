@@ -124,13 +124,15 @@ std::shared_ptr<const PackedPanels> PanelStore::get(size_t index, const IntegerO
   return kept = pack(integer_kernels());
 }
 
-std::shared_ptr<const Tensor> PanelStore::filters(const std::function<Tensor()>& pack) {
+std::shared_ptr<const Tensor> PanelStore::filters(const std::string& family,
+                                                  const std::function<Tensor()>& pack) {
   const std::lock_guard lock(mutex_);
-  if (filters_ == nullptr) {
+  std::shared_ptr<const Tensor>& filters = filters_[family];
+  if (filters == nullptr) {
     const MemoryLimit none(0);
-    filters_ = std::make_shared<const Tensor>(pack());
+    filters = std::make_shared<const Tensor>(pack());
   }
-  return filters_;
+  return filters;
 }
 
 // Where the parts of a block's scratch memory begin.

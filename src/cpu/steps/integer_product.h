@@ -3,9 +3,11 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "cpu/prepared.h"
@@ -53,15 +55,16 @@ class PanelStore {
   std::shared_ptr<const PackedPanels> get(size_t index, const IntegerOperand& operand,
                                           const Tensor& tensor, int64_t batches, int64_t n,
                                           int64_t k);
-  // The same for the filters of a convolution, whose layout depends on no size.
-  std::shared_ptr<const Tensor> filters(const std::function<Tensor()>& pack);
+  // The same for the filters of a convolution in a family's layout, which depends on no size.
+  std::shared_ptr<const Tensor> filters(const std::string& family,
+                                        const std::function<Tensor()>& pack);
   // Of the step's node.
   Prepared& prepared() { return prepared_; }
 
  private:
   std::mutex mutex_;
   std::vector<std::shared_ptr<const PackedPanels>> kept_;
-  std::shared_ptr<const Tensor> filters_;
+  std::map<std::string, std::shared_ptr<const Tensor>> filters_;  // by family
   Prepared prepared_;
 };
 
