@@ -261,32 +261,6 @@ const std::string& Tensor::text(int64_t index) const {
   return text_of_number(as<uint64_t>()[index]);
 }
 
-namespace {
-
-Tensor list_of(DType dtype, std::vector<Tensor> elements) {
-  auto owner = std::make_shared<const std::vector<Tensor>>(std::move(elements));
-  const Dims dims{static_cast<int64_t>(owner->size())};
-  return Tensor::wrap(dtype, dims, owner.get(), owner);
-}
-
-}  // namespace
-
-Tensor Tensor::sequence(std::vector<Tensor> elements) {
-  return list_of(DType::Sequence, std::move(elements));
-}
-
-Tensor Tensor::optional(Tensor value) {
-  std::vector<Tensor> elements;
-  if (value.defined()) elements.push_back(std::move(value));
-  return list_of(DType::Optional, std::move(elements));
-}
-
-std::vector<Tensor> Tensor::elements() const {
-  RF_CHECK(dtype_ == DType::Sequence || dtype_ == DType::Optional, "elements of {}",
-           describe(*this));
-  return *as<std::vector<Tensor>>();
-}
-
 Tensor Tensor::reshaped(Dims dims) const {
   int64_t count = element_count(dims);
   if (count != size_) {

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/tensors/lists.h"
 #include "ir/expr.h"
 #include "redfuser/tensor.h"
 
@@ -45,6 +46,7 @@ struct Value {
   std::string name;  // as in the file; unique
   DType dtype = DType::Undefined;
   std::vector<Expr> shape;                   // Int64 expressions over symbols
+  ListFormRef list;                          // of a list that is no constant; null: open
   NodeId producer = -1;                      // -1 for inputs and initializers
   int output_index = 0;                      // which output of the producer
   Tensor constant;                           // defined for initializers and folded values
@@ -58,6 +60,11 @@ struct Value {
   bool indexed = false;
 
   bool is_constant() const { return constant.defined(); }
+  // What is known of a list's elements.
+  ListFormRef list_form() const {
+    if (is_constant()) return form_of(constant);
+    return list != nullptr ? list : open_form();
+  }
   // Constants and inputs of the graph.
   bool is_given() const { return producer < 0; }
 };

@@ -121,6 +121,12 @@ void InferContext::set(int output, DType dtype, std::vector<ir::Expr> shape) {
   ir::Value& value = mutable_.values[node().outputs[output]];
   value.dtype = dtype;
   value.shape = std::move(shape);
+  value.list = nullptr;
+}
+
+void InferContext::set_list(int output, DType dtype, ir::Expr count, ListFormRef form) {
+  set(output, dtype, {count});
+  if (has_output(output)) mutable_.values[node().outputs[output]].list = std::move(form);
 }
 
 ir::Expr InferContext::fresh_size(const std::string& hint) {

@@ -66,6 +66,8 @@ class InferContext : public NodeView {
  public:
   InferContext(ir::Graph& graph, const ir::Node& node) : NodeView(graph, node), mutable_(graph) {}
   void set(int output, DType dtype, std::vector<ir::Expr> shape);
+  // A list of `count` elements of this form.
+  void set_list(int output, DType dtype, ir::Expr count, ListFormRef form);
   // A size known at run time only, named after the node.
   ir::Expr fresh_size(const std::string& hint);
   // Two sizes that must agree: UserError if they provably differ, a SizeCheck if that is undecided.

@@ -131,7 +131,7 @@ class ConstantFolder {
     for (ir::ValueId output : node.outputs) {
       if (output == ir::kAbsent) continue;
       const ir::Value& value = graph_.values[output];
-      if (value.indexed || value.dtype == DType::String) return false;
+      if (value.indexed || value.dtype == DType::String || is_list(value.dtype)) return false;
     }
     return node.def->lower != nullptr || cpu::has_opaque_kernel(node);
   }

@@ -105,6 +105,41 @@ std::vector<FlowCase> cases() {
        "(float[n] a) { q = Optional(w) a = OptionalGetElement(q) }, "
        "else_branch = e () => (float[n] b) { b = Neg(x) }> }",
        condition_runs()},
+      // The carried list starts without an element, and its elements are of several sizes.
+      {"loop_that_collects",
+       loop_head +
+           "(float[m] y, int64 k) { e = SequenceEmpty<dtype = 1>() q = Loop <body = b (int64 i, "
+           "bool go, seq(float[a]) s) => (bool on, seq(float[a]) r) { on = Identity(go) "
+           "f = CastLike(i, x) p = Add(x, f) h = Concat<axis = 0>(p, w) two = "
+           "Constant<value_int = 2>() zero = Constant<value_int = 0>() md = Mod(i, two) odd = "
+           "Equal(md, zero) v = If(odd) <then_branch = o () => (float[c] v1) { v1 = Identity(h) }, "
+           "else_branch = q () => (float[d] v2) { v2 = Identity(p) }> "
+           "r = SequenceInsert(s, v) }> (t, \"\", e) k = SequenceLength(q) "
+           "q2 = SequenceInsert(q, w) y = ConcatFromSequence<axis = 0>(q2) }",
+       count_runs({0, 1, 2, 70})},
+      {"loop_over_a_queue",
+       loop_head +
+           "(float[n] y) { q = SequenceConstruct(x, w) r = Loop <body = b (int64 i, bool go, "
+           "seq(float[a]) s) => (bool on, seq(float[a]) r) { on = Identity(go) zero = "
+           "Constant<value_int = 0>() u = SequenceAt(s, zero) last = Constant<value_int = -1>() "
+           "v = SequenceAt(s, last) z = Sub(u, v) s2 = SequenceErase(s, zero) "
+           "one = Constant<value_int = 1>() r = SequenceInsert(s2, z, one) }> (t, \"\", q) "
+           "end = Constant<value_int = -1>() y = SequenceAt(r, end) }",
+       count_runs({0, 1, 5, 66})},
+      {"loop_with_an_optional",
+       loop_head +
+           "(float[n] y) { e = Optional<type = float[n]>() o = Loop <body = b (int64 i, bool go, "
+           "optional(float[n]) s) => (bool on, optional(float[n]) r) { on = Identity(go) "
+           "has = OptionalHasElement(s) v = If(has) <then_branch = h () => (float[n] a) "
+           "{ a0 = OptionalGetElement(s) a = Add(a0, w) }, else_branch = q () => (float[n] b) "
+           "{ b = Neg(x) }> r = Optional(v) }> (t, \"\", e) y = OptionalGetElement(o) }",
+       count_runs({1, 2, 70})},
+      {"parts_of_a_split",
+       "(float[n] x, float[n] w, bool c) => (float[n] y) { q = SplitToSequence<axis = 0>(x) "
+       "zero = Constant<value_int = 0>() q2 = If(c) <then_branch = t () => (seq(float[k]) a) "
+       "{ a = SequenceErase(q, zero) }, else_branch = e () => (seq(float[k]) b) "
+       "{ b = SequenceInsert(q, w, zero) }> v = ConcatFromSequence<axis = 0>(q2) y = Neg(v) }",
+       condition_runs()},
   };
   std::vector<NamedTensors> scans;
   for (const int64_t rows : {1, 5, 100, 200}) {

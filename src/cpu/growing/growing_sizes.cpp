@@ -43,6 +43,7 @@ bool GrowingSizes::grows(ir::Expr size) const {
 }
 
 bool GrowingSizes::grows(const ir::Graph& graph, ir::ValueId value) const {
+  if (is_list(graph.values[static_cast<size_t>(value)].dtype)) return false;
   const auto& shape = graph.values[static_cast<size_t>(value)].shape;
   return rooms.count(value) > 0 ||
          std::any_of(shape.begin(), shape.end(), [&](ir::Expr size) { return grows(size); });

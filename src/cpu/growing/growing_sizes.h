@@ -29,7 +29,8 @@ struct GrowingSizes {
   std::map<ir::ValueId, Dims> rooms;  // memory of other sizes than the greatest
   std::map<ir::ValueId, Append> appends;
 
-  // Whether the size, or a size of the value, grows; also of a value that has room.
+  // Whether the size, or a size of the value, grows; also of a value that has room. The memory of
+  // a list does not: it holds other values.
   bool grows(ir::Expr size) const;
   bool grows(const ir::Graph& graph, ir::ValueId value) const;
   // Whether a reduction in the expression is over an axis that grows.

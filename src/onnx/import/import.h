@@ -92,8 +92,9 @@ std::vector<std::string> refused_nodes(const LoadedModel& model);
 // An input of a program for given types and sizes.
 struct BodyInput {
   DType dtype = DType::Undefined;
-  Dims dims;        // -1: open
-  Tensor constant;  // if defined, the input's only value: the program has no such input
+  Dims dims;         // -1: open
+  Tensor constant;   // if defined, the input's only value: the program has no such input
+  ListFormRef list;  // of lists
 };
 
 // The program of a subgraph of `model`, or of its main graph (`body` is null), for inputs of these

@@ -63,6 +63,7 @@ ir::Graph Importer::run(const Subgraph& body, std::span<const BodyInput> inputs)
 ir::ValueId Importer::add_body_input(const std::string& name, const BodyInput& input) {
   if (input.constant.defined()) return ops::add_constant(graph_, name, input.constant);
   const ir::ValueId id = graph_.add_value(name, input.dtype);
+  graph_.values.back().list = input.list;
   for (size_t k = 0; k < input.dims.size(); ++k) {
     const int64_t size = input.dims[k];
     graph_.values.back().shape.push_back(
@@ -143,7 +144,7 @@ void Importer::count_step() {
 }
 
 ir::ValueId Importer::renamed(ir::ValueId value, const std::string& name, const Origin& origin) {
-  constexpr int kOpset = 14;  // the first whose Identity takes sequences
+  constexpr int kOpset = 16;  // the first whose Identity takes sequences and optionals
   ir::Node node = ops::new_node("Identity", {value}, {}, kOpset);
   node.name = origin.name;
   node.source = origin.source;

@@ -213,7 +213,11 @@ class ModelWalk {
   struct ValueType {
     DType dtype = DType::Undefined;
     std::vector<ir::Expr> shape;
+    ListFormRef list = nullptr;  // of lists
   };
+  static ValueType type_of_value(const ir::Value& value);
+  // Adds a value of the type.
+  ir::ValueId add_typed(const std::string& name, const ValueType& type);
   using ValueTypes = std::vector<ValueType>;
   // The stack of a type without iterations; undefined for types that are not numbers.
   static Tensor stack_without(const ValueType& stack, int64_t axis);

@@ -115,6 +115,17 @@ ControlCall ModelWalk::call_of(const ::onnx::NodeProto& node, const Scope& scope
   return call;
 }
 
+ModelWalk::ValueType ModelWalk::type_of_value(const ir::Value& value) {
+  return {value.dtype, value.shape, is_list(value.dtype) ? value.list_form() : nullptr};
+}
+
+ir::ValueId ModelWalk::add_typed(const std::string& name, const ValueType& type) {
+  const ir::ValueId id = graph_.add_value(name, type.dtype);
+  graph_.values.back().shape = type.shape;
+  graph_.values.back().list = type.list;
+  return id;
+}
+
 ModelWalk::ValueTypes ModelWalk::computed_types(const ::onnx::GraphProto& body,
                                                 const ValueTypes& arguments, const Scope& scope,
                                                 const Origin& origin) {
@@ -122,15 +133,13 @@ ModelWalk::ValueTypes ModelWalk::computed_types(const ::onnx::GraphProto& body,
   const int64_t watermark = graph_.pool->fresh_symbol("size")->integer;
   std::vector<ir::ValueId> ids;
   for (const ValueType& argument : arguments) {
-    ids.push_back(graph_.add_value(name_for(scope.prefix + origin.name), argument.dtype));
-    graph_.values.back().shape = argument.shape;
+    ids.push_back(add_typed(name_for(scope.prefix + origin.name), argument));
   }
   ValueTypes types;
   try {
     for (const ir::ValueId id : run_subgraph(body, ids, {}, scope, origin)) {
       if (id == ir::kAbsent) needs_values("{}: a body's output is absent", origin.name);
-      const ir::Value& value = graph_.values[static_cast<size_t>(id)];
-      types.push_back({value.dtype, value.shape});
+      types.push_back(type_of_value(graph_.values[static_cast<size_t>(id)]));
     }
   } catch (...) {
     roll_back(before);
@@ -155,12 +164,13 @@ ModelWalk::ValueTypes ModelWalk::body_types(const ::onnx::GraphProto& body,
   }
   ValueTypes types;
   for (const auto& output : body.output()) {
-    ValueType type{declared_dtype(output.type()), {}};
-    const bool is_list = type.dtype == DType::Sequence || type.dtype == DType::Optional;
-    if (!is_list && (size_of(type.dtype) == 0 || !output.type().tensor_type().has_shape())) {
+    ValueType type{declared_dtype(output.type()), {}, nullptr};
+    const bool list = is_list(type.dtype);
+    if (list) type.list = declared_form(output.type());
+    if (!list && (size_of(type.dtype) == 0 || !output.type().tensor_type().has_shape())) {
       return {};
     }
-    const int rank = is_list ? 1 : output.type().tensor_type().shape().dim_size();
+    const int rank = list ? 1 : output.type().tensor_type().shape().dim_size();
     for (int k = 0; k < rank; ++k) type.shape.push_back(graph_.pool->fresh_symbol("size"));
     types.push_back(std::move(type));
   }
@@ -177,6 +187,7 @@ ModelWalk::ValueType ModelWalk::joined(const ValueType& a, const ValueType& b,
   for (size_t k = 0; k < result.shape.size(); ++k) {
     if (a.shape[k] != b.shape[k]) result.shape[k] = graph_.pool->fresh_symbol("size");
   }
+  if (a.list != nullptr) result.list = redfuser::joined(a.list, b.list);
   return result;
 }
 
@@ -206,11 +217,11 @@ ModelWalk::ValueTypes ModelWalk::iteration_types(const ControlCall& call,
                                                  ir::Expr& length) const {
   ValueTypes types;
   const bool is_loop = call.kind == ControlCall::Kind::Loop;
-  if (is_loop) types = {{DType::Int64, {}}, {DType::Bool, {}}};
+  if (is_loop) types = {{DType::Int64, {}, nullptr}, {DType::Bool, {}, nullptr}};
   for (size_t i = types.size(); i < call.own_inputs; ++i) {
     if (inputs[i] == ir::kAbsent) needs_values("{}: input {} is absent", call.where, i);
     const ir::Value& value = graph_.values[static_cast<size_t>(inputs[i])];
-    types.push_back({value.dtype, value.shape});
+    types.push_back(type_of_value(value));
     if (is_loop || i < call.states) continue;
     std::vector<ir::Expr>& shape = types.back().shape;
     int64_t axis = call.input_axes[i - call.states];
@@ -235,6 +246,8 @@ ModelWalk::ValueTypes ModelWalk::settled_types(const ControlCall& call, ValueTyp
     for (size_t s = 0; s < call.states; ++s) {
       ValueType& state = arguments[first_argument + s];
       const ValueType both = joined(state, results[first_result + s], call.where);
+      changed = changed || both.list != state.list;
+      state.list = both.list;
       for (size_t k = 0; k < state.shape.size(); ++k) {
         if (both.shape[k] == state.shape[k] || open.count(state.shape[k]) > 0) continue;
         state.shape[k] = both.shape[k];
@@ -309,9 +322,8 @@ void ModelWalk::add_control_call(const ::onnx::NodeProto& node, int opset, Scope
   for (int i = 0; i < node.output_size(); ++i) {
     added.outputs.push_back(ir::kAbsent);
     if (node.output(i).empty()) continue;
-    const ir::ValueId id = graph_.add_value(value_name(node.output(i), scope));
-    graph_.values.back().dtype = types[static_cast<size_t>(i)].dtype;
-    graph_.values.back().shape = types[static_cast<size_t>(i)].shape;
+    const ir::ValueId id =
+        add_typed(value_name(node.output(i), scope), types[static_cast<size_t>(i)]);
     added.outputs.back() = id;
     scope.values[node.output(i)] = id;
   }

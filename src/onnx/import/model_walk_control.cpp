@@ -268,7 +268,7 @@ Tensor ModelWalk::empty_output(const ::onnx::GraphProto& body, int output,
     const ir::ValueId id =
         run_subgraph(body, arguments, {}, scope, origin)[static_cast<size_t>(output)];
     const ir::Value& value = graph_.values[static_cast<size_t>(id)];
-    type = {value.dtype, value.shape};
+    type = type_of_value(value);
   } catch (...) {
     roll_back(before);
     throw;

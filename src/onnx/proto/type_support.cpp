@@ -64,8 +64,6 @@ DType wider(DType a, DType b) {
   return a == DType::Float64 || b == DType::Float64 ? DType::Float64 : DType::Float32;
 }
 
-bool is_list(DType dtype) { return dtype == DType::Sequence || dtype == DType::Optional; }
-
 }  // namespace
 
 void check_kinds_of_inputs(const ir::Graph& graph, const ir::Node& node) {

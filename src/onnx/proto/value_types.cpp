@@ -86,12 +86,32 @@ void check_declared_type(const ir::Value& value, const ::onnx::ValueInfoProto& i
                          const char* role, const std::string& where) {
   // A graph may omit the types of its values.
   if (!info.has_type() || info.type().value_case() == ::onnx::TypeProto::VALUE_NOT_SET) return;
-  if (value.dtype == DType::Sequence || value.dtype == DType::Optional) return;
+  if (is_list(value.dtype)) return;
   if (is_list_of_maps(info.type())) return;
   const int declared = tensor_type(info, role, where).elem_type();
   if (declared == 0 || dtype_of(declared) == value.dtype) return;
   user_error("{}: graph {} \"{}\" is declared {} but its node computes {}", where, role,
              info.name(), type_name(declared), type_name(static_cast<int>(value.dtype)));
+}
+
+ListFormRef declared_form(const ::onnx::TypeProto& type) {
+  const ::onnx::TypeProto& inner = type.has_sequence_type() ? type.sequence_type().elem_type()
+                                                            : type.optional_type().elem_type();
+  ListForm form{DType::Undefined, ListForm::Shapes::Differ, {}, nullptr};
+  if (inner.has_sequence_type() || inner.has_optional_type()) {
+    form = {inner.has_sequence_type() ? DType::Sequence : DType::Optional,
+            ListForm::Shapes::Alike,
+            {-1},
+            declared_form(inner)};
+  } else if (inner.has_tensor_type() && size_of(dtype_of(inner.tensor_type().elem_type())) > 0) {
+    form.dtype = dtype_of(inner.tensor_type().elem_type());
+    if (inner.tensor_type().has_shape()) {
+      form.shapes = ListForm::Shapes::Alike;
+      form.dims.assign(static_cast<size_t>(inner.tensor_type().shape().dim_size()), -1);
+    }
+  }
+  if (form.dtype == DType::Undefined) return open_form();
+  return std::make_shared<const ListForm>(std::move(form));
 }
 
 ValueDeclarations declarations_of(const ::onnx::GraphProto& graph) {
@@ -171,27 +191,19 @@ ValueInfo declared_info(const ::onnx::ValueInfoProto& info) {
 
 namespace {
 
-::onnx::TypeProto type_of_tensor(const Tensor& tensor) {
+// An empty list has no type; float tensors are assumed.
+::onnx::TypeProto type_of_list(DType dtype, const ListForm& form) {
   ::onnx::TypeProto type;
-  if (tensor.dtype() == DType::Sequence || tensor.dtype() == DType::Optional) {
-    const std::vector<Tensor> elements = tensor.elements();
-    auto* inner = tensor.dtype() == DType::Sequence
-                      ? type.mutable_sequence_type()->mutable_elem_type()
-                      : type.mutable_optional_type()->mutable_elem_type();
-    // An empty list has no type; float tensors are assumed.
-    inner->mutable_tensor_type()->set_elem_type(::onnx::TensorProto::FLOAT);
-    if (!elements.empty()) *inner = type_of_tensor(elements[0]);
+  auto* inner = dtype == DType::Sequence ? type.mutable_sequence_type()->mutable_elem_type()
+                                         : type.mutable_optional_type()->mutable_elem_type();
+  if (form.inner != nullptr) {
+    *inner = type_of_list(form.dtype, *form.inner);
     return type;
   }
-  type.mutable_tensor_type()->set_elem_type(static_cast<int>(tensor.dtype()));
+  const bool typed = form.dtype != DType::Undefined;
+  inner->mutable_tensor_type()->set_elem_type(typed ? static_cast<int>(form.dtype)
+                                                    : static_cast<int>(::onnx::TensorProto::FLOAT));
   return type;
-}
-
-::onnx::TypeProto type_of_elements(const ir::Value& value) {
-  if (!value.is_constant()) {
-    needs_values("only a run knows the types in \"{}\", {}", value.name, name_of(value.dtype));
-  }
-  return type_of_tensor(value.constant);
 }
 
 }  // namespace
@@ -200,8 +212,12 @@ namespace {
   ::onnx::TypeProto type;
   if (id == ir::kAbsent) return type;
   const ir::Value& value = graph.values[static_cast<size_t>(id)];
-  if (value.dtype == DType::Sequence || value.dtype == DType::Optional) {
-    return type_of_elements(value);
+  if (is_list(value.dtype)) {
+    const ListFormRef form = value.list_form();
+    if (form->dtype == DType::Undefined && form->shapes == ListForm::Shapes::Differ) {
+      needs_values("only a run knows the types in \"{}\", {}", value.name, name_of(value.dtype));
+    }
+    return type_of_list(value.dtype, *form);
   }
   type.mutable_tensor_type()->set_elem_type(static_cast<int>(value.dtype));
   auto* shape = type.mutable_tensor_type()->mutable_shape();

@@ -37,6 +37,8 @@ void check_default(const Tensor& initializer, const ::onnx::ValueInfoProto& info
 // `role` is "output" or "value".
 void check_declared_type(const ir::Value& value, const ::onnx::ValueInfoProto& info,
                          const char* role, const std::string& where);
+// What is declared of the elements of a sequence or optional.
+ListFormRef declared_form(const ::onnx::TypeProto& type);
 // The declarations of a graph's inputs, outputs and other values, by name.
 using ValueDeclarations = std::unordered_map<std::string, const ::onnx::ValueInfoProto*>;
 ValueDeclarations declarations_of(const ::onnx::GraphProto& graph);
@@ -44,7 +46,7 @@ ValueDeclarations declarations_of(const ::onnx::GraphProto& graph);
 void check_size(const ir::Graph& graph, ir::ValueId id);
 
 // The ONNX type of a value, without dimensions that are more than a number or a symbol; not set
-// for kAbsent. Throws NeedsValues for a list whose contents are not known.
+// for kAbsent. Throws NeedsValues for a list of elements of open type.
 ::onnx::TypeProto type_of(const ir::Graph& graph, ir::ValueId id);
 ValueInfo value_info(const ir::Graph& graph, ir::ValueId id);
 

@@ -67,9 +67,9 @@ ir::Expr lower_cast(LowerContext& context) {
 
 void infer_identity(InferContext& context) {
   const ir::Value& value = context.input(0);
-  if (value.dtype == DType::Sequence || value.dtype == DType::Optional) {
-    if (!value.is_constant()) context.fail_unknown("a list is known only at run time");
+  if (is_list(value.dtype)) {
     context.choose_opaque();
+    return context.set_list(0, value.dtype, value.shape[0], value.list_form());
   }
   context.set(0, value.dtype, value.shape);
 }

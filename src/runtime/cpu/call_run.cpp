@@ -204,6 +204,7 @@ void CallRun::set_outputs(cpu::RunContext& context, std::vector<Tensor> results)
     const ir::Value& value = context.graph.values[id];
     const Tensor& result = results[o];
     bool fits = result.dtype() == value.dtype && result.dims().size() == value.shape.size();
+    if (fits && is_list(value.dtype)) fits = covers(value.list_form(), form_of(result));
     for (size_t k = 0; fits && k < value.shape.size(); ++k) {
       const ir::Expr size = value.shape[k];
       if (!is_bound(size, context.symbols)) continue;

@@ -127,7 +127,7 @@ NamedTensors CpuExecutor::outputs(const NamedTensors& memory) {
     }
     const ir::ValueId root = program_->plan.root(id);
     const bool shared = graph_.values[index(root)].is_constant() || of_calls.count(root) > 0 ||
-                        !taken.insert(tensor.data()).second;
+                        is_list(value.dtype) || !taken.insert(tensor.data()).second;
     result[value.name] = shared ? copied(tensor) : tensor;
   }
   return result;

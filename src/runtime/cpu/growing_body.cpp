@@ -21,9 +21,8 @@ GrowingBody::GrowingBody(const CompiledProgram& program, int threads)
       graph_(program.graph()),
       continuations_(fuse::find_continuations(program.plan)),
       runs_(program, threads),
-      has_lists_(std::any_of(graph_.values.begin(), graph_.values.end(), [](const auto& value) {
-        return value.dtype == DType::String || size_of(value.dtype) == 0;
-      })) {}
+      has_texts_(std::any_of(graph_.values.begin(), graph_.values.end(),
+                             [](const auto& value) { return value.dtype == DType::String; })) {}
 
 void GrowingBody::restart() {
   runs_.forget();
@@ -42,7 +41,7 @@ bool GrowingBody::enter(PlanRun& plan) {
   program_of_run_ = nullptr;
   const std::vector<int64_t>& symbols = plan.symbols();
   const bool bound = std::find(symbols.begin(), symbols.end(), -1) == symbols.end();
-  if (has_lists_ || !bound) return false;
+  if (has_texts_ || !bound) return false;
   if (!is_steady(symbols)) {
     const std::vector<GrowingState> states = states_of(plan);
     program_of_run_ = runs_.find(states, symbols);

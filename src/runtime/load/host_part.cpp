@@ -26,7 +26,8 @@ HostPart::HostPart(const CompiledProgram& program)
     known_[index(append.begin->integer)] = known_[index(append.room->integer)] = true;
   }
   for (size_t i = 0; i < values_.size(); ++i) {
-    values_[i] = graph.values[i].dtype == DType::String || !is_known(program.shape_symbols[i]);
+    const DType dtype = graph.values[i].dtype;
+    values_[i] = dtype == DType::String || is_list(dtype) || !is_known(program.shape_symbols[i]);
   }
   for (size_t i = 0; i < steps_.size(); ++i) {
     const fuse::Step& step = program.plan.steps[i];
@@ -50,6 +51,7 @@ bool HostPart::is_known(const std::vector<int64_t>& symbols) const {
 
 std::string HostPart::reason_of(ir::ValueId value) const {
   const ir::Value& info = program_.graph().values[index(value)];
+  if (is_list(info.dtype)) return fmt::format("\"{}\" is a list", info.name);
   return info.dtype == DType::String ? fmt::format("\"{}\" is a tensor of strings", info.name)
                                      : fmt::format("the size of \"{}\" depends on data", info.name);
 }

@@ -12,7 +12,7 @@ namespace redfuser::runtime {
 class HostPart {
  public:
   // The values that are in host memory alone, and the steps that read or write one. Such values are
-  // strings, those whose sizes are known in the run only, and aliases of them.
+  // strings, lists, those whose sizes are known in the run only, and aliases of them.
   explicit HostPart(const CompiledProgram& program);
 
   // Whether the CPU computes the step.

@@ -26,6 +26,10 @@ bool BodyProgram::takes(std::span<const Tensor* const> given) const {
     const onnx::BodyInput& input = inputs[i];
     if (input.constant.defined()) continue;
     const Dims& dims = given[i]->dims();
+    if (input.list != nullptr &&
+        !(is_list(given[i]->dtype()) && covers(input.list, form_of(*given[i])))) {
+      return false;
+    }
     if (given[i]->dtype() != input.dtype || dims.size() != input.dims.size()) return false;
     for (size_t k = 0; k < dims.size(); ++k) {
       if (input.dims[k] >= 0 && input.dims[k] != dims[k]) return false;
@@ -36,7 +40,7 @@ bool BodyProgram::takes(std::span<const Tensor* const> given) const {
 
 bool BodyProgram::is_exact() const {
   return std::all_of(inputs.begin(), inputs.end(), [](const onnx::BodyInput& input) {
-    return std::count(input.dims.begin(), input.dims.end(), -1) == 0;
+    return input.list != nullptr || std::count(input.dims.begin(), input.dims.end(), -1) == 0;
   });
 }
 
@@ -53,7 +57,10 @@ std::shared_ptr<const BodyProgram> BodyPrograms::find(std::span<const Tensor* co
 std::vector<onnx::BodyInput> BodyPrograms::types_of(std::span<const Tensor* const> inputs) const {
   std::vector<onnx::BodyInput> types;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    types.push_back({inputs[i]->dtype(), inputs[i]->dims(), constants_[i]});
+    types.push_back({inputs[i]->dtype(), inputs[i]->dims(), constants_[i], nullptr});
+    if (!is_list(inputs[i]->dtype()) || constants_[i].defined()) continue;
+    types.back().dims = {-1};
+    types.back().list = form_of(*inputs[i]);
   }
   return types;
 }
@@ -65,6 +72,7 @@ bool BodyPrograms::widen(std::vector<onnx::BodyInput>& inputs) const {
     if (!same_ranks(known->inputs, inputs)) continue;
     ++alike;
     for (size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i].list != nullptr) inputs[i].list = joined(known->inputs[i].list, inputs[i].list);
       for (size_t k = 0; k < inputs[i].dims.size(); ++k) {
         if (known->inputs[i].dims[k] != inputs[i].dims[k]) inputs[i].dims[k] = -1;
       }

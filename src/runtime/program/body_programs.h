@@ -18,7 +18,7 @@ struct BodyProgram {
 
   // Whether the program is for such inputs; of an input that is a constant it does not ask.
   bool takes(std::span<const Tensor* const> given) const;
-  // Whether it is for one size of each dimension alone.
+  // Whether it is for one size of each dimension alone; lists are of any length.
   bool is_exact() const;
 };
 

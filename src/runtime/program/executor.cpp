@@ -19,7 +19,7 @@ void Executor::take_settings(const Executor& other) {
 }
 
 Tensor copied(const Tensor& tensor) {
-  if (tensor.dtype() == DType::Sequence || tensor.dtype() == DType::Optional) {
+  if (is_list(tensor.dtype())) {
     std::vector<Tensor> elements = tensor.elements();
     for (Tensor& element : elements) element = copied(element);
     if (tensor.dtype() == DType::Sequence) return Tensor::sequence(std::move(elements));
@@ -44,8 +44,7 @@ void check_memory(const std::string& output, DType dtype, const Dims& dims, cons
 }
 
 void copy_to(const std::string& output, const Tensor& result, const Tensor& memory) {
-  if (result.dtype() == DType::String || result.dtype() == DType::Sequence ||
-      result.dtype() == DType::Optional) {
+  if (result.dtype() == DType::String || is_list(result.dtype())) {
     user_error("output \"{}\" is {}: only numbers are written to the caller's memory", output,
                describe(result));
   }

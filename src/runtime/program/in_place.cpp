@@ -21,6 +21,10 @@ class InPlace {
              !std::holds_alternative<fuse::AliasStep>(step.kind);
     });
     if (writer == steps.end() || !reads_its_place(*writer, target)) return false;
+    if (std::any_of(steps.begin(), steps.end(),
+                    [&](const fuse::Step& step) { return reads(step) && writes_list(step); })) {
+      return false;
+    }
     const auto written = static_cast<size_t>(writer - steps.begin());
     bool read_later = false;
     for (size_t i = 0; i < steps.size(); ++i) {
@@ -40,6 +44,13 @@ class InPlace {
   bool reads(const fuse::Step& step) const {
     return std::any_of(step.reads.begin(), step.reads.end(),
                        [&](ir::ValueId id) { return root(id) == input_; });
+  }
+
+  // Such a list shows the input itself to whoever reads it.
+  bool writes_list(const fuse::Step& step) const {
+    return std::any_of(step.writes.begin(), step.writes.end(), [&](ir::ValueId id) {
+      return is_list(program_.graph().values[index(id)].dtype);
+    });
   }
 
   bool reads_its_place(const fuse::Step& step, ir::ValueId target) const {

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/tensors/lists.h"
 #include "cpu/opaque/opaque_kernels.h"
 
 namespace redfuser::cpu {
@@ -18,14 +19,18 @@ int64_t position_of(const OpaqueCall& call, int input, int64_t count) {
   return at;
 }
 
-// Elements [begin, begin + count) of an axis.
+// Elements [begin, begin + count) of an axis, in the tensor's memory where they lie together.
 Tensor slice(const Tensor& x, int axis, int64_t begin, int64_t count) {
   const AxisView view = around_axis(x.dims(), axis);
   Dims dims = x.dims();
   dims[static_cast<size_t>(axis)] = count;
-  Tensor part(x.dtype(), dims);
   const auto width = static_cast<int64_t>(size_of(x.dtype()));
   const int64_t row = view.inner * width;
+  if (view.outer == 1) {
+    return Tensor::wrap(x.dtype(), std::move(dims), x.as<char>() + begin * row,
+                        std::make_shared<const Tensor>(x));
+  }
+  Tensor part(x.dtype(), dims);
   for (int64_t o = 0; o < view.outer; ++o) {
     std::memcpy(part.as<char>() + o * count * row, x.as<char>() + (o * view.size + begin) * row,
                 static_cast<size_t>(count * row));
@@ -51,6 +56,26 @@ std::vector<int64_t> split_sizes(const OpaqueCall& call, int64_t size) {
   return sizes;
 }
 
+// The sizes of the elements one behind another along the axis, a new one where it is `fresh`.
+Dims joined_dims(const OpaqueCall& call, std::span<const Tensor> elements, int axis, bool fresh) {
+  Dims dims = elements[0].dims();
+  if (fresh) dims.insert(dims.begin() + axis, 1);
+  const auto at = static_cast<size_t>(axis);
+  int64_t total = 0;
+  for (const Tensor& element : elements) {
+    Dims own = element.dims();
+    if (fresh) own.insert(own.begin() + std::min<std::ptrdiff_t>(axis, std::ssize(own)), 1);
+    if (own.size() != dims.size() || element.dtype() != elements[0].dtype()) {
+      call.fail("the elements differ in rank or type");
+    }
+    if (__builtin_add_overflow(total, own[at], &total)) call.fail("the result is too large");
+    own[at] = dims[at];
+    if (own != dims) call.fail("the elements differ in shape");
+  }
+  dims[at] = total;
+  return dims;
+}
+
 }  // namespace
 
 void run_sequence_construct(OpaqueCall& call) {
@@ -62,24 +87,20 @@ void run_sequence_construct(OpaqueCall& call) {
 void run_sequence_empty(OpaqueCall& call) { call.set(0, Tensor::sequence({})); }
 
 void run_sequence_insert(OpaqueCall& call) {
-  std::vector<Tensor> elements = call.tensor(0).elements();
-  const auto count = static_cast<int64_t>(elements.size());
-  const int64_t at = call.has_input(2) ? position_of(call, 2, count) : count;
-  elements.insert(elements.begin() + at, call.tensor(1));
-  call.set(0, Tensor::sequence(std::move(elements)));
+  const Tensor& list = call.tensor(0);
+  const int64_t at = call.has_input(2) ? position_of(call, 2, list.size()) : list.size();
+  call.set(0, with_element(list, at, call.tensor(1)));
 }
 
 void run_sequence_erase(OpaqueCall& call) {
-  std::vector<Tensor> elements = call.tensor(0).elements();
-  const auto count = static_cast<int64_t>(elements.size());
-  const int64_t at = call.has_input(1) ? position_of(call, 1, count) : count - 1;
-  if (at < 0 || at >= count) call.fail("no such element in the sequence");
-  elements.erase(elements.begin() + at);
-  call.set(0, Tensor::sequence(std::move(elements)));
+  const Tensor& list = call.tensor(0);
+  const int64_t at = call.has_input(1) ? position_of(call, 1, list.size()) : list.size() - 1;
+  if (at < 0 || at >= list.size()) call.fail("no such element in the sequence");
+  call.set(0, without_element(list, at));
 }
 
 void run_sequence_at(OpaqueCall& call) {
-  const std::vector<Tensor> elements = call.tensor(0).elements();
+  const std::span<const Tensor> elements = elements_of(call.tensor(0));
   const auto count = static_cast<int64_t>(elements.size());
   const int64_t at = position_of(call, 1, count);
   if (at == count) call.fail(fmt::format("position {} in a sequence of {}", at, count));
@@ -107,16 +128,12 @@ void run_split_to_sequence(OpaqueCall& call) {
 }
 
 void run_concat_from_sequence(OpaqueCall& call) {
-  const std::vector<Tensor> elements = call.tensor(0).elements();
+  const std::span<const Tensor> elements = elements_of(call.tensor(0));
   if (elements.empty()) call.fail("the sequence is empty");
   const bool fresh = call.integer("new_axis", 0) != 0;
   const int rank = static_cast<int>(elements[0].dims().size()) + (fresh ? 1 : 0);
   const int axis = call.axis(call.integer("axis", 0), rank);
-  Dims dims = elements[0].dims();
-  if (fresh) dims.insert(dims.begin() + axis, 1);
-  int64_t& total = dims[static_cast<size_t>(axis)];
-  total = 0;
-  for (const Tensor& e : elements) total += fresh ? 1 : e.dims()[static_cast<size_t>(axis)];
+  const Dims dims = joined_dims(call, elements, axis, fresh);
   Tensor& y = call.allocate(0, dims);
   const AxisView view = around_axis(dims, axis);
   const auto width = static_cast<int64_t>(size_of(y.dtype()));
@@ -146,7 +163,7 @@ void run_optional_has_element(OpaqueCall& call) {
 void run_optional_get_element(OpaqueCall& call) {
   const Tensor& value = call.tensor(0);
   if (value.dtype() != DType::Optional) return call.set(0, value);
-  const std::vector<Tensor> elements = value.elements();
+  const std::span<const Tensor> elements = elements_of(value);
   if (elements.empty()) call.fail("the optional is empty");
   call.set(0, elements[0]);
 }
