@@ -20,7 +20,8 @@ struct TileContext {
   double gamma = 0, coef = 0, degree = 0;
   std::vector<int64_t> per_class;  // numbers of support vectors; empty: linear machines
   int64_t vectors = 0, features = 0;
-  std::vector<double> support, coefficients, rho, prob_a, prob_b;
+  std::vector<double> support;  // by feature, then vector
+  std::vector<double> coefficients, rho, prob_a, prob_b;
   ScoreTransform transform = ScoreTransform::None;
   bool positive = true;  // no coefficient is negative
 
@@ -67,6 +68,11 @@ void read_vectors(const OpaqueCall& call, TileContext& machine) {
     call.fail(fmt::format("{} values for {} support vectors", size, machine.vectors));
   }
   machine.features = size / machine.vectors;
+  const std::vector<double> by_vector = machine.support;
+  for (int64_t i = 0; i < size; ++i) {
+    const int64_t place = i % machine.features * machine.vectors + i / machine.features;
+    machine.support[static_cast<size_t>(place)] = by_vector[static_cast<size_t>(i)];
+  }
   require(call, "coefficients", machine.coefficients.size(), (classes - 1) * machine.vectors);
   require(call, "rho", machine.rho.size(), machine.pairs());
   if (machine.prob_a.empty() && machine.prob_b.empty()) return;
@@ -102,32 +108,66 @@ TileContext machine_of(const OpaqueCall& call) {
   return machine;
 }
 
-double kernel(const TileContext& machine, const double* a, const double* b) {
-  double sum = 0;
-  for (int64_t i = 0; i < machine.features; ++i) {
-    sum += machine.kind == KernelKind::Rbf ? (a[i] - b[i]) * (a[i] - b[i]) : a[i] * b[i];
+// x to the power n ≥ 0 by squaring.
+double integer_power(double x, int n) {
+  double result = 1;
+  for (; n > 0; n >>= 1, x *= x) {
+    if ((n & 1) != 0) result *= x;
   }
-  switch (machine.kind) {
-    case KernelKind::Poly:
-      return std::pow(machine.gamma * sum + machine.coef, machine.degree);
-    case KernelKind::Rbf:
-      return std::exp(-machine.gamma * sum);
-    case KernelKind::Sigmoid:
-      return std::tanh(machine.gamma * sum + machine.coef);
-    default:
-      return sum;
+  return result;
+}
+
+// tanh |x| = (1 − e) / (1 + e) with e = exp(−2 |x|), which cancels near 0.
+double fast_tanh(double x) {
+  if (std::abs(x) < 0x1p-4) return std::tanh(x);
+  const double e = std::exp(-2 * std::abs(x));
+  return std::copysign((1 - e) / (1 + e), x);
+}
+
+// The value of the kernel from a product, or from the square of a distance.
+void apply_kernel(const TileContext& machine, std::vector<double>& sums) {
+  const double gamma = machine.gamma, coef = machine.coef, degree = machine.degree;
+  constexpr int kMostSquared = 64;
+  const bool squares = degree >= 0 && degree <= kMostSquared && degree == static_cast<int>(degree);
+  for (double& sum : sums) {
+    switch (machine.kind) {
+      case KernelKind::Poly:
+        sum = squares ? integer_power(gamma * sum + coef, static_cast<int>(degree))
+                      : std::pow(gamma * sum + coef, degree);
+        break;
+      case KernelKind::Rbf:
+        sum = std::exp(-gamma * sum);
+        break;
+      case KernelKind::Sigmoid:
+        sum = fast_tanh(gamma * sum + coef);
+        break;
+      case KernelKind::Linear:
+        break;
+    }
   }
 }
 
+// The kernel between x and each support vector. Sums of several vectors run side by side.
+void kernels(const TileContext& machine, const double* x, std::vector<double>& sums) {
+  sums.assign(static_cast<size_t>(machine.vectors), 0);
+  const double* column = machine.support.data();
+  for (int64_t f = 0; f < machine.features; ++f, column += machine.vectors) {
+    const double own = x[f];
+    if (machine.kind == KernelKind::Rbf) {
+      for (size_t v = 0; v < sums.size(); ++v) sums[v] += (own - column[v]) * (own - column[v]);
+    } else {
+      for (size_t v = 0; v < sums.size(); ++v) sums[v] += own * column[v];
+    }
+  }
+  apply_kernel(machine, sums);
+}
+
 // The score of each pair of classes, and the class with the most votes.
-int64_t decide_pairs(const TileContext& machine, const double* x, std::vector<double>& decisions) {
+int64_t decide_pairs(const TileContext& machine, const double* x, std::vector<double>& products,
+                     std::vector<double>& decisions) {
   const auto classes = static_cast<size_t>(machine.classes());
   const auto vectors = static_cast<size_t>(machine.vectors);
-  std::vector<double> products(vectors);
-  for (size_t v = 0; v < vectors; ++v) {
-    products[v] =
-        kernel(machine, x, machine.support.data() + v * static_cast<size_t>(machine.features));
-  }
+  kernels(machine, x, products);
   std::vector<size_t> starts(classes + 1, 0);
   for (size_t c = 0; c < classes; ++c) {
     starts[c + 1] = starts[c] + static_cast<size_t>(machine.per_class[c]);
@@ -204,10 +244,11 @@ std::vector<double> probabilities(const TileContext& machine,
 }
 
 // The scores of a row, transformed; returns the label's position.
-int64_t decide(const TileContext& machine, const double* x, std::vector<double>& scores) {
+int64_t decide(const TileContext& machine, const double* x, std::vector<double>& products,
+               std::vector<double>& scores) {
   const auto count = static_cast<size_t>(machine.classes());
   if (!machine.per_class.empty()) {
-    const int64_t label = decide_pairs(machine, x, scores);
+    const int64_t label = decide_pairs(machine, x, products, scores);
     if (machine.probable()) scores = probabilities(machine, scores);
     if (scores.size() == 1) {
       const double score = scores[0];
@@ -248,9 +289,9 @@ void run_svm_classifier(OpaqueCall& call) {
   Tensor& y = call.has_output(0) ? call.allocate(0, {rows}) : unused_y;
   Tensor& z = call.has_output(1) ? call.allocate(1, shape) : unused_z;
   parallel_ranges(call.threads(), rows, 16, [&](int64_t begin, int64_t end) {
-    std::vector<double> scores;
+    std::vector<double> products, scores;
     for (int64_t r = begin; r < end; ++r) {
-      copy_element(machine.labels, decide(machine, x.data() + r * width, scores), y, r);
+      copy_element(machine.labels, decide(machine, x.data() + r * width, products, scores), y, r);
       std::copy(scores.begin(), scores.end(), z.as<float>() + r * shape[1]);
     }
   });

@@ -3,10 +3,11 @@
 // two classes.
 #include <algorithm>
 #include <set>
+#include <span>
 
 #include "base/dispatch.h"
 #include "base/error.h"
-#include "cpu/opaque/ml/forest.h"
+#include "cpu/opaque/ml/forest_walk.h"
 #include "cpu/opaque/ml/scores.h"
 #include "cpu/opaque/opaque_kernels.h"
 
@@ -17,6 +18,7 @@ enum class Aggregate { Average, Sum, Min, Max };  // in TreeEnsemble's numbering
 
 struct Ensemble {
   Forest forest;
+  ForestWalk walk;
   int64_t targets = 1;
   Aggregate aggregate = Aggregate::Sum;
   ScoreTransform transform = ScoreTransform::None;
@@ -61,6 +63,7 @@ Ensemble new_ensemble(const OpaqueCall& call) {
   ensemble.aggregate = static_cast<Aggregate>(aggregate);
   ensemble.transform = score_transform(call);
   ensemble.forest = forest_of_ensemble(call, ensemble.targets);
+  ensemble.walk = ForestWalk(ensemble.forest);
   return ensemble;
 }
 
@@ -72,6 +75,7 @@ Ensemble regressor(const OpaqueCall& call) {
   ensemble.base = base_values(call);
   require_base(call, ensemble, static_cast<size_t>(ensemble.targets));
   ensemble.forest = forest_of_nodes(call, "target", ensemble.targets);
+  ensemble.walk = ForestWalk(ensemble.forest);
   return ensemble;
 }
 
@@ -82,6 +86,7 @@ Ensemble classifier(const OpaqueCall& call) {
   ensemble.transform = score_transform(call);
   ensemble.base = base_values(call);
   ensemble.forest = forest_of_nodes(call, "class", ensemble.targets);
+  ensemble.walk = ForestWalk(ensemble.forest);
   std::set<int64_t> classes;
   for (const Forest::Weight& weight : ensemble.forest.weights) {
     classes.insert(weight.target);
@@ -97,51 +102,74 @@ Ensemble classifier(const OpaqueCall& call) {
   return ensemble;
 }
 
-void add_up(const Ensemble& ensemble, const double* x, Row& row) {
-  std::fill(row.scores.begin(), row.scores.end(), 0.0);
-  std::fill(row.present.begin(), row.present.end(), uint8_t{0});
+void add_leaf(const Ensemble& ensemble, const Forest::Node& leaf, Row& row) {
+  for (int32_t w = leaf.yes; w < leaf.no; ++w) {
+    const Forest::Weight& weight = ensemble.forest.weights[static_cast<size_t>(w)];
+    const auto t = static_cast<size_t>(weight.target);
+    double& score = row.scores[t];
+    if (ensemble.aggregate == Aggregate::Min && row.present[t] != 0) {
+      score = std::min(score, weight.value);
+    } else if (ensemble.aggregate == Aggregate::Max && row.present[t] != 0) {
+      score = std::max(score, weight.value);
+    } else {
+      score += weight.value;
+    }
+    row.present[t] = 1;
+  }
+}
+
+// The sums of rows that lie one after another, tree by tree.
+void add_up(const Ensemble& ensemble, const double* x, int64_t width, std::span<Row> rows,
+            std::vector<int32_t>& leaves) {
+  for (Row& row : rows) {
+    std::fill(row.scores.begin(), row.scores.end(), 0.0);
+    std::fill(row.present.begin(), row.present.end(), uint8_t{0});
+  }
+  leaves.resize(rows.size());
   const Forest& forest = ensemble.forest;
   for (const int32_t root : forest.roots) {
-    const Forest::Node& leaf = forest.leaf(root, x);
-    for (int32_t w = leaf.yes; w < leaf.no; ++w) {
-      const Forest::Weight& weight = forest.weights[static_cast<size_t>(w)];
-      const auto t = static_cast<size_t>(weight.target);
-      double& score = row.scores[t];
-      if (ensemble.aggregate == Aggregate::Min && row.present[t] != 0) {
-        score = std::min(score, weight.value);
-      } else if (ensemble.aggregate == Aggregate::Max && row.present[t] != 0) {
-        score = std::max(score, weight.value);
-      } else {
-        score += weight.value;
-      }
-      row.present[t] = 1;
+    ensemble.walk.leaves(forest, root, x, width, leaves);
+    for (size_t r = 0; r < rows.size(); ++r) {
+      add_leaf(ensemble, forest.nodes[static_cast<size_t>(leaves[r])], rows[r]);
     }
   }
   if (ensemble.aggregate != Aggregate::Average || forest.roots.empty()) return;
-  for (double& score : row.scores) score /= static_cast<double>(forest.roots.size());
+  for (Row& row : rows) {
+    for (double& score : row.scores) score /= static_cast<double>(forest.roots.size());
+  }
+}
+
+// Rows whose numbers stay in the first cache while a tree is walked.
+int64_t rows_at_once(int64_t width) {
+  constexpr int64_t kBytes = 1 << 14, kLeast = 8, kMost = 64;
+  const auto row = std::max<int64_t>(width, 1) * static_cast<int64_t>(sizeof(double));
+  return std::clamp(kBytes / row, kLeast, kMost);
 }
 
 // Runs every row: body(row number, its sums).
 template <typename Body>
 void each_row(const OpaqueCall& call, const Ensemble& ensemble, const Body& body) {
   const Dims& dims = call.dims(0);
-  const int64_t rows = dims[0], width = dims[1];
-  if (rows > 0 && width < ensemble.forest.features) {
+  const int64_t count = dims[0], width = dims[1];
+  if (count > 0 && width < ensemble.forest.features) {
     call.fail(fmt::format("feature {} of {}", ensemble.forest.features - 1, width));
   }
   constexpr int64_t kWalks = 2048;  // for one thread
   const auto trees = static_cast<int64_t>(ensemble.forest.roots.size());
   const ChargedVector<double> x = call.reals_of(0);
-  parallel_ranges(call.threads(), rows, std::max<int64_t>(kWalks / (trees + 1), 1),
-                  [&](int64_t begin, int64_t end) {
-                    Row row;
-                    row.scores.resize(static_cast<size_t>(ensemble.targets));
-                    row.present.resize(row.scores.size());
-                    for (int64_t r = begin; r < end; ++r) {
-                      add_up(ensemble, x.data() + r * width, row);
-                      body(r, row);
-                    }
-                  });
+  const int64_t most = std::min(rows_at_once(width), count);
+  const auto some = [&](int64_t begin, int64_t end) {
+    const auto targets = static_cast<size_t>(ensemble.targets);
+    const Row empty{std::vector<double>(targets), std::vector<uint8_t>(targets)};
+    std::vector<Row> rows(static_cast<size_t>(most), empty);
+    std::vector<int32_t> leaves;
+    for (int64_t first = begin; first < end; first += most) {
+      const std::span<Row> block(rows.data(), static_cast<size_t>(std::min(most, end - first)));
+      add_up(ensemble, x.data() + first * width, width, block, leaves);
+      for (size_t r = 0; r < block.size(); ++r) body(first + static_cast<int64_t>(r), block[r]);
+    }
+  };
+  parallel_ranges(call.threads(), count, std::max<int64_t>(kWalks / (trees + 1), 1), some);
 }
 
 void store(const std::vector<double>& scores, Tensor& y, int64_t row) {
