@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 #include "base/error.h"
 #include "base/type_codes.h"
@@ -20,6 +21,18 @@ template <typename To, typename Field>
 void copy_field(const Field& field, Tensor& tensor) {
   To* out = tensor.as<To>();
   for (int i = 0; i < field.size(); ++i) out[i] = static_cast<To>(field[i]);
+}
+
+// The same for integers of fewer bits than an entry. UserError for an entry that is none of them.
+template <typename To>
+void copy_narrow(const ::onnx::TensorProto& proto, Tensor& tensor, const std::string& where) {
+  const auto& field = proto.int32_data();
+  for (int i = 0; i < field.size(); ++i) {
+    if (std::in_range<To>(field[i])) continue;
+    user_error("{}: tensor \"{}\": element {} is {}, which {} does not have", where, proto.name(),
+               i, field[i], name_of(tensor.dtype()));
+  }
+  copy_field<To>(field, tensor);
 }
 
 int typed_count(const ::onnx::TensorProto& proto, DType dtype) {
@@ -47,8 +60,16 @@ Tensor from_packed_field(const ::onnx::TensorProto& proto, DType dtype, const Di
   return unpacked(dtype, dims, reinterpret_cast<const uint8_t*>(bytes.data()));
 }
 
-void copy_typed(const ::onnx::TensorProto& proto, Tensor& tensor) {
+void copy_typed(const ::onnx::TensorProto& proto, Tensor& tensor, const std::string& where) {
   switch (tensor.dtype()) {
+    case DType::Int8:
+      return copy_narrow<int8_t>(proto, tensor, where);
+    case DType::UInt8:
+      return copy_narrow<uint8_t>(proto, tensor, where);
+    case DType::Int16:
+      return copy_narrow<int16_t>(proto, tensor, where);
+    case DType::UInt16:
+      return copy_narrow<uint16_t>(proto, tensor, where);
     case DType::Float32:
       return copy_field<float>(proto.float_data(), tensor);
     case DType::Float64:
@@ -171,7 +192,7 @@ Tensor to_tensor(const ::onnx::TensorProto& proto, const std::shared_ptr<const v
     return Tensor::strings(dims, {proto.string_data().begin(), proto.string_data().end()});
   }
   Tensor tensor(dtype, dims);
-  copy_typed(proto, tensor);
+  copy_typed(proto, tensor, where);
   return tensor;
 }
 

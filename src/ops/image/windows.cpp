@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "ops/elementwise.h"
+#include "ops/elementwise/quantized.h"
 #include "ops/families.h"
 
 namespace redfuser::ops {
@@ -161,6 +162,7 @@ void infer_conv(InferContext& context) {
 // ConvInteger has no bias; input 4 does not exist.
 void infer_conv_integer(InferContext& context) { infer_convolution<1, 4>(context, DType::Int32); }
 void infer_qlinear_conv(InferContext& context) {
+  for (const int scale : {1, 4, 6}) check_scale(context, scale, scale == 6);
   infer_convolution<3, 8>(context, context.dtype(7));
 }
 

@@ -39,10 +39,11 @@ class Splitter {
     if (shortest_ < 1) call.fail(fmt::format("mincharnum {}", shortest_));
     const std::vector<std::string> separators = words_attribute(call, "separators");
     const std::string token = call.text("tokenexp", "");
-    if (separators.empty() == token.empty()) {
+    if (separators.empty() && token.empty()) {
       call.fail("it needs one of separators and tokenexp");
     }
-    if (!token.empty()) token_ = expression(call, "tokenexp", token);
+    // Beside separators, tokenexp is ignored.
+    if (separators.empty()) token_ = expression(call, "tokenexp", token);
     if (separators.size() == 1 && separators[0].empty()) {
       if (shortest_ > 1) call.fail(fmt::format("mincharnum {} for single characters", shortest_));
       return;
