@@ -129,19 +129,23 @@ __device__ __forceinline__ void load_aligned(unsigned (&words)[W], const T* from
 }
 
 // Loads W words from an address aligned to pieces of Piece words: those pieces that have an element
-// at [low, valid). The others become zeros.
+// at [low, valid), as one has. The others are undefined.
 template <int Piece, bool Once, typename T, int W>
 __device__ __forceinline__ void load_pieces(unsigned (&words)[W], const T* from, int low,
                                             int valid) {
   constexpr int kElements = 4 * Piece / static_cast<int>(sizeof(T));
+  if constexpr (W == Piece) {
+    load_aligned<T, kElements, Once>(words, from);
+  } else {
 #pragma unroll
-  for (int p = 0; p < W / Piece; ++p) {
-    unsigned piece[Piece] = {};
-    if ((p + 1) * kElements > low && p * kElements < valid) {
-      load_aligned<T, kElements, Once>(piece, from + p * kElements);
+    for (int p = 0; p < W / Piece; ++p) {
+      unsigned piece[Piece];
+      if ((p + 1) * kElements > low && p * kElements < valid) {
+        load_aligned<T, kElements, Once>(piece, from + p * kElements);
+      }
+#pragma unroll
+      for (int w = 0; w < Piece; ++w) words[p * Piece + w] = piece[w];
     }
-#pragma unroll
-    for (int w = 0; w < Piece; ++w) words[p * Piece + w] = piece[w];
   }
 }
 
