@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "cpu/simd/byte_table.h"
@@ -50,6 +52,15 @@ Tensor run(const Function& function, const char* dtype, int64_t rows, int64_t co
   return session.run(inputs).at("y");
 }
 
+// The sign and the payload of a NaN are not those of a function.
+void make_nans_equal(Tensor& values) {
+  if (values.dtype() != DType::Float32) return;
+  for (int64_t i = 0; i < values.elements(); ++i) {
+    float& value = values.as<float>()[i];
+    if (std::isnan(value)) value = std::numeric_limits<float>::quiet_NaN();
+  }
+}
+
 TEST(ByteTables, HaveTheBitsOfTheirFunctions) {
   constexpr int64_t kRows = 8, kColumns = 250;
   for (const char* dtype : {"uint8", "int8"}) {
@@ -70,9 +81,11 @@ TEST(ByteTables, HaveTheBitsOfTheirFunctions) {
         return one;
       };
       for (int64_t row = 0; row < kRows; ++row) {
-        const Tensor one =
+        Tensor one =
             run(function, dtype, 1, kColumns, {{"x", row_of(x, row)}, {"f", row_of(f, row)}});
-        const Tensor wanted = row_of(y, row);
+        Tensor wanted = row_of(y, row);
+        make_nans_equal(one);
+        make_nans_equal(wanted);
         ASSERT_EQ(std::memcmp(one.data(), wanted.data(), one.bytes()), 0) << row;
       }
     }

@@ -38,6 +38,7 @@ SCORES, LABELS = f(5, 4), i(1, 0, 3, 2, 1)
 HEADS = [f(1, 2, 4, 8), f(1, 2, 6, 8), f(1, 2, 6, 8)]
 FORMS = [
     Form("AffineGrid", [f(2, 2, 3), i(2, 1, 4, 5)]),
+    Form("AffineGrid", [f(1, 2, 3), i(1, 3, 1, 5)]),
     Form("AffineGrid", [f(2, 3, 4), i(2, 1, 3, 4, 5)], {"align_corners": 1}),
     Form("Attention", [*HEADS, f(4, 6)], {"softcap": 2.0}),
     Form("Bernoulli", [np.full((4, 5), 0.5, np.float32)]),

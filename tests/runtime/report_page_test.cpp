@@ -201,8 +201,8 @@ TEST(ReportPage, NamesEndNoScript) {
 
 TEST(ReportPage, AModelWithoutAPlanHasItsFilesGraph) {
   const Program program =
-      compile(model_of("g (float[n] x) => (float[m] y) { q = SequenceConstruct(x, x) "
-                       "y = ConcatFromSequence<axis = 0>(q) }"));
+      compile(model_of("g (float[n] x, int64[k] s) => (float[a, b] y) { e = Neg(x) "
+                       "y = Expand(e, s) }"));
   const json data = data_of(report_page(program, {}));
   EXPECT_EQ(data["before"]["nodes"].size(), 4u);
   EXPECT_TRUE(data["steps"].empty());

@@ -92,6 +92,7 @@ const std::map<std::string, ExpansionText>& texts() {
       {"com.microsoft.TransposeMatMul", microsoft_fused_matmul},
       {"com.microsoft.Trilu", microsoft_trilu},
       {"com.microsoft.Unique", microsoft_unique},
+      {"AffineGrid", affine_grid},
       {"GlobalLpPool", global_lp_pool},
       {"LayerNormalization", early_layer_norm},
       {"SimplifiedLayerNormalization", simplified_layer_norm},
@@ -132,6 +133,10 @@ std::vector<std::string> own_expansion_names() {
 
 bool has_own_expansion(const ::onnx::NodeProto& node) {
   return texts().count(qualified_name(node.domain(), node.op_type())) != 0;
+}
+
+bool replaces_standard_body(const ::onnx::NodeProto& node) {
+  return qualified_name(node.domain(), node.op_type()) == "AffineGrid";
 }
 
 std::shared_ptr<const ::onnx::FunctionProto> own_expansion(

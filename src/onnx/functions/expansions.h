@@ -1,4 +1,5 @@
-// RedFuser's own function bodies, for operators outside the ONNX standard.
+// RedFuser's own function bodies, for operators outside the ONNX standard and those of it whose
+// body there does not compute every form.
 #pragma once
 
 #include <memory>
@@ -18,6 +19,9 @@ std::vector<std::string> own_expansion_names();
 
 // True if the operator has a body; some of its forms may be unsupported.
 bool has_own_expansion(const ::onnx::NodeProto& node);
+
+// True if that body is taken in place of the one that ONNX defines.
+bool replaces_standard_body(const ::onnx::NodeProto& node);
 
 // The body for this node, whose absent inputs and outputs, attributes and ranks decide the form. It
 // uses operators of ai.onnx. Throws UserError, starting with `where`, for an unsupported form; null

@@ -158,7 +158,7 @@ bool has_body(const ::onnx::NodeProto& node, const Opsets& opsets) {
 bool has_fixed_body(const ::onnx::NodeProto& node, const Opsets& opsets) {
   const std::string domain = normal_domain(node.domain());
   const ::onnx::OpSchema* schema = schema_of(domain, node.op_type(), version_in(opsets, domain));
-  return schema && schema->HasFunction();
+  return schema && schema->HasFunction() && !replaces_standard_body(node);
 }
 
 FunctionBody body_of(const ::onnx::NodeProto& node, const Opsets& opsets,
@@ -167,7 +167,8 @@ FunctionBody body_of(const ::onnx::NodeProto& node, const Opsets& opsets,
   const std::string domain = normal_domain(node.domain());
   const int version = version_in(opsets, domain);
   const ::onnx::OpSchema* schema = schema_of(domain, node.op_type(), version);
-  if (schema && (schema->HasFunction() || schema->HasContextDependentFunction())) {
+  const bool standard = schema && (schema->HasFunction() || schema->HasContextDependentFunction());
+  if (standard && !replaces_standard_body(node)) {
     try {
       return schema_body(*schema, node, opsets, input_types, where);
     } catch (const UserError&) {

@@ -167,4 +167,73 @@ std::string tensor_scatter(const ExpansionCall& call) {
                             parts);
 }
 
+namespace {
+
+// Points of a grid along the coordinate j of `axes` (W is coordinate 0), by column j of theta. A
+// point in the middle of its pixel, or at the corners: 2·i/(n - 1) - 1.
+std::string moved_axis(int64_t j, int64_t axes, bool corners) {
+  std::vector<int64_t> form(static_cast<size_t>(axes) + 2, 1);
+  form[static_cast<size_t>(axes - j)] = -1;
+  const char* const gaps = corners ? "Fewer{0} = Sub(Count{0}, One) Least{0} = Max(Fewer{0}, One) "
+                                     "Gaps{0} = CastLike(Least{0}, TF) Start{0} = Identity(OneF)"
+                                   : "Gaps{0} = CastLike(Count{0}, TF) Half{0} = "
+                                     "Div(OneF, Gaps{0}) Start{0} = Sub(OneF, Half{0})";
+  return fmt::format(R"(
+      At{0} = Constant<value_ints = [{2}]>()
+      Behind{0} = Constant<value_ints = [{3}]>()
+      Part{0} = Slice(Size, At{0}, Behind{0})
+      Count{0} = Squeeze(Part{0}, First)
+      Index{0} = Range(Zero, Count{0}, One)
+      Steps{0} = CastLike(Index{0}, TF)
+      {4}
+      Double{0} = Mul(Steps{0}, Two)
+      Placed{0} = Div(Double{0}, Gaps{0})
+      Point{0} = Sub(Placed{0}, Start{0})
+      Form{0} = Constant<value_ints = [{5}]>()
+      Line{0} = Reshape(Point{0}, Form{0})
+      From{0} = Constant<value_ints = [{0}]>()
+      To{0} = Constant<value_ints = [{1}]>()
+      Column{0} = Slice(TF, From{0}, To{0}, Last)
+      Flat{0} = Squeeze(Column{0}, Last)
+      Spread{0} = Unsqueeze(Flat{0}, Wide)
+      Term{0} = Mul(Spread{0}, Line{0})
+      Sum{0} = Add(Sum{1}, Term{0})
+    )",
+                     j, j + 1, axes + 1 - j, axes + 2 - j, fmt::format(fmt::runtime(gaps), j),
+                     fmt::join(form, ", "));
+}
+
+}  // namespace
+
+// ONNX's own body drops the images' axis where there is one image, and divides by 0 where an axis
+// of one point has align_corners; that point is at -1 here, as there along D.
+std::string affine_grid(const ExpansionCall& call) {
+  if (call.rank(0) != 3 || call.rank(1) != 1) call.fail("theta has 3 dimensions, and size has one");
+  const int64_t rows = call.size(0, 1), sizes = call.size(1, 0);
+  const int64_t axes = rows >= 0 ? rows : sizes - 2;
+  if (axes != 2 && axes != 3) call.fail("theta has neither 2 nor 3 rows for each image");
+  const bool wide = call.type(0) == ::onnx::TensorProto::DOUBLE;
+  std::string text =
+      fmt::format(R"((Theta, Size) => (Grid) {{
+    TF = Cast<to = {0}>(Theta)
+    First = Constant<value_ints = [0]>()
+    Last = Constant<value_ints = [2]>()
+    Zero = Constant<value_int = 0>()
+    One = Constant<value_int = 1>()
+    OneF = CastLike(One, TF)
+    Two = Add(OneF, OneF)
+    Wide = Constant<value_ints = [{1}]>()
+    From{2} = Constant<value_ints = [{2}]>()
+    To{2} = Constant<value_ints = [{3}]>()
+    Column{2} = Slice(TF, From{2}, To{2}, Last)
+    Flat{2} = Squeeze(Column{2}, Last)
+    Sum{2} = Unsqueeze(Flat{2}, Wide)
+  )",
+                  static_cast<int>(wide ? ::onnx::TensorProto::DOUBLE : ::onnx::TensorProto::FLOAT),
+                  axes == 2 ? "1, 2" : "1, 2, 3", axes, axes + 1);
+  const bool corners = call.integer("align_corners", 0) != 0;
+  for (int64_t j = axes - 1; j >= 0; --j) text += moved_axis(j, axes, corners);
+  return text + "Grid = CastLike(Sum0, Theta) }";
+}
+
 }  // namespace redfuser::onnx
