@@ -55,7 +55,7 @@ Tensor run(const Function& function, const char* dtype, int64_t rows, int64_t co
 // The sign and the payload of a NaN are not those of a function.
 void make_nans_equal(Tensor& values) {
   if (values.dtype() != DType::Float32) return;
-  for (int64_t i = 0; i < values.elements(); ++i) {
+  for (int64_t i = 0; i < values.size(); ++i) {
     float& value = values.as<float>()[i];
     if (std::isnan(value)) value = std::numeric_limits<float>::quiet_NaN();
   }

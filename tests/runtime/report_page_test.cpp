@@ -204,7 +204,7 @@ TEST(ReportPage, AModelWithoutAPlanHasItsFilesGraph) {
       compile(model_of("g (float[n] x, int64[k] s) => (float[a, b] y) { e = Neg(x) "
                        "y = Expand(e, s) }"));
   const json data = data_of(report_page(program, {}));
-  EXPECT_EQ(data["before"]["nodes"].size(), 4u);
+  EXPECT_EQ(data["before"]["nodes"].size(), 5u);
   EXPECT_TRUE(data["steps"].empty());
   EXPECT_EQ(data["refused"].size(), 1u);
 }
