@@ -12,7 +12,7 @@
 // Functions of device headers, for the host.
 #define __device__
 #define __forceinline__ inline
-namespace device {
+namespace device_rows {
 using std::max;
 using std::min;
 struct uint2 {
@@ -42,7 +42,7 @@ inline unsigned short ptx_float_to_bfloat(float) { return 0; }
 inline unsigned ptx_pack_half(float, float) { return 0; }
 inline unsigned ptx_pack_bfloat(float, float) { return 0; }
 #include "device/rows.cuh"
-}  // namespace device
+}  // namespace device_rows
 #undef __device__
 #undef __forceinline__
 
@@ -73,11 +73,11 @@ void visit_groups(const Load& load) {
       const T* const row = memory.get() + start;
       const int extent = length - start;
       for (int first = 1 - N; first < extent; ++first) {
-        unsigned words[device::Words<T, N>::value];
+        unsigned words[device_rows::Words<T, N>::value];
         std::memset(words, 0xa5, sizeof(words));
         load(words, row + first, -first, extent - first);
         for (int v = std::max(-first, 0); v < N && first + v < extent; ++v) {
-          ASSERT_EQ(device::pick<T>(words, v), row[first + v])
+          ASSERT_EQ(device_rows::pick<T>(words, v), row[first + v])
               << length << " " << start << " " << first;
         }
       }
@@ -89,18 +89,18 @@ template <typename T, int N>
 void expect_loaded() {
   SCOPED_TRACE(N);
   visit_groups<T, N>([](auto& words, const T* from, int low, int valid) {
-    device::load_words<T, N, false, true>(words, from, low, valid);
+    device_rows::load_words<T, N, false, true>(words, from, low, valid);
   });
   visit_groups<T, N>([](auto& words, const T* from, int low, int valid) {
-    device::load_words<T, N, false, false>(words, from, low, valid);
+    device_rows::load_words<T, N, false, false>(words, from, low, valid);
   });
-  if constexpr (device::Words<T, N>::value % 4 == 0) {
+  if constexpr (device_rows::Words<T, N>::value % 4 == 0) {
     visit_groups<T, N>([](auto& words, const T* from, int low, int valid) {
-      device::uint4 slot[device::Words<T, N>::value / 4];
+      device_rows::uint4 slot[device_rows::Words<T, N>::value / 4];
       std::memset(slot, 0xa5, sizeof(slot));
-      device::copy_to_shared<T, N, false, false, device::Words<T, N>::value>(slot, 1, from, low,
-                                                                             valid);
-      device::load_shared(words, slot, 1);
+      device_rows::copy_to_shared<T, N, false, false, device_rows::Words<T, N>::value>(
+          slot, 1, from, low, valid);
+      device_rows::load_shared(words, slot, 1);
     });
   }
 }

@@ -59,15 +59,6 @@ ir::ValueId by_distance(GraphBuilder& b, ir::ValueId p) {
   return b.node("GatherElements", {p, near}, {{"axis", int64_t{1}}});
 }
 
-// Pairs of columns side by side, as gated products have them: at 2 j and at 2 j + 1.
-ir::ValueId by_pairs(GraphBuilder& b, ir::ValueId p) {
-  auto every_other = [&](int64_t start) {
-    auto one = [&](int64_t value) { return b.constant(integers({1}, {value})); };
-    return b.node("Slice", {p, one(start), one(2 * kKeys), one(1), one(2)});
-  };
-  return b.node("Mul", {every_other(0), every_other(1)});
-}
-
 TEST(TileReads, AContractionOfTheTilesJoins) {
   EXPECT_EQ(
       owned_contractions(kKeys, [](GraphBuilder& b, ir::ValueId p) { return b.node("Tanh", {p}); }),
