@@ -176,10 +176,7 @@ Buffer::Buffer(DevicePtr device, int64_t bytes, const char* what)
     : device_(std::move(device)), bytes_(bytes) {
   if (bytes == 0) return;
   ++allocation_count;
-  // Kernels read the aligned pieces of up to 16 bytes around an element whole.
-  constexpr int64_t kPiece = 16;
-  const int64_t whole = (bytes + kPiece - 1) / kPiece * kPiece;
-  const Result result = driver().cuMemAlloc_v2(&address_, static_cast<size_t>(whole));
+  const Result result = driver().cuMemAlloc_v2(&address_, static_cast<size_t>(bytes));
   if (result == kOutOfMemory) {
     user_error("out of GPU memory: {} needs {} bytes; {} of {} are free", what, bytes,
                device_->free_bytes(), device_->info().memory_bytes);

@@ -128,65 +128,44 @@ __device__ __forceinline__ void load_aligned(unsigned (&words)[W], const T* from
   }
 }
 
-// Loads W words from an address aligned to pieces of Piece words: those pieces that have an element
-// at [low, valid), as one has. The others are undefined.
-template <int Piece, bool Once, typename T, int W>
-__device__ __forceinline__ void load_pieces(unsigned (&words)[W], const T* from, int low,
-                                            int valid) {
-  constexpr int kElements = 4 * Piece / static_cast<int>(sizeof(T));
-  if constexpr (W == Piece) {
-    load_aligned<T, kElements, Once>(words, from);
-  } else {
-#pragma unroll
-    for (int p = 0; p < W / Piece; ++p) {
-      unsigned piece[Piece];
-      if ((p + 1) * kElements > low && p * kElements < valid) {
-        load_aligned<T, kElements, Once>(piece, from + p * kElements);
-      }
-#pragma unroll
-      for (int w = 0; w < Piece; ++w) words[p * Piece + w] = piece[w];
-    }
-  }
-}
-
-// Loads the elements at [low, valid) of N from any address, by the aligned pieces around them.
-template <int N, typename T, int W>
-__device__ __forceinline__ void load_unaligned(unsigned (&words)[W], const T* from, int low,
-                                               int valid) {
-  constexpr int kPiece = W % 4 == 0 ? 4 : Words<T, 1>::value;
+// The same from any address, by the aligned 16-byte vectors around the group.
+template <typename T, int N, int W>
+__device__ __forceinline__ void load_unaligned(unsigned (&words)[W], const T* from) {
   const unsigned long long address = reinterpret_cast<unsigned long long>(from);
-  const int before = static_cast<int>(address & (4 * kPiece - 1)) / static_cast<int>(sizeof(T));
-  unsigned raw[W + kPiece];
-  load_pieces<kPiece, false>(raw, from - before, low + before, min(valid, N) + before);
-  if constexpr (kPiece == 4) {
+  const uint4* quads = reinterpret_cast<const uint4*>(address & ~15ull);
+  unsigned raw[W + 4];
 #pragma unroll
-    for (int w = 0; w < W + 2; ++w) raw[w] = address & 8 ? raw[w + 2] : raw[w];
-#pragma unroll
-    for (int w = 0; w < W + 1; ++w) raw[w] = address & 4 ? raw[w + 1] : raw[w];
+  for (int w = 0; w < W + 4; w += 4) {
+    const uint4 quad = quads[w / 4];
+    raw[w] = quad.x;
+    raw[w + 1] = quad.y;
+    raw[w + 2] = quad.z;
+    raw[w + 3] = quad.w;
   }
+#pragma unroll
+  for (int w = 0; w < W + 2; ++w) raw[w] = address & 8 ? raw[w + 2] : raw[w];
+#pragma unroll
+  for (int w = 0; w < W + 1; ++w) raw[w] = address & 4 ? raw[w + 1] : raw[w];
   const int shift = static_cast<int>(address & 3) * 8;
 #pragma unroll
   for (int w = 0; w < W; ++w) words[w] = __funnelshift_r(raw[w], raw[w + 1], shift);
 }
 
-// Loads N elements from `from`, of which those at [low, valid) exist; the others are undefined.
-// Vector: all exist, and the address is aligned. Once: no other block reads the bytes. Loads behind
-// conditions of their own would wait for each other, so that pieces of up to 16 aligned bytes
-// around an existing element are read whole; they are part of its allocation, whose bounds are
-// aligned.
+// Loads N elements from `from`, of which those at [low, valid) exist; the others become zero bits.
+// Vector: all exist, and the address is aligned.
 template <typename T, int N, bool Vector, bool Once, int W>
 __device__ __forceinline__ void load_words(unsigned (&words)[W], const T* from, int low,
                                            int valid) {
-  constexpr int kBytes = N * static_cast<int>(sizeof(T));
-  if constexpr (Vector) {
-    load_aligned<T, N, Once>(words, from);
-  } else if constexpr (kBytes % 4 != 0) {
-    gather_words<N>(words, from, low, valid);
-  } else if (Once && aligned_to<kBytes>(from)) {
-    load_pieces<(W % 4 == 0 ? 4 : W % 2 == 0 ? 2 : 1), Once>(words, from, low, valid);
-  } else {
-    load_unaligned<N>(words, from, low, valid);
+  constexpr int kBytes = N * static_cast<int>(sizeof(T)), kPiece = 16 / static_cast<int>(sizeof(T));
+  if (Vector || (low <= 0 && valid >= N && aligned_to<kBytes>(from))) {
+    return load_aligned<T, N, Once>(words, from);
   }
+  bool inside = false;
+  if constexpr (W % 4 == 0) {
+    inside = low <= -kPiece && valid >= N + kPiece;
+    if (inside) load_unaligned<T, N>(words, from);
+  }
+  if (!inside) gather_words<N>(words, from, low, valid);
 }
 
 template <int N, int W>
@@ -274,21 +253,19 @@ template <typename T, int N, bool Vector, bool Passing, int W>
 __device__ __forceinline__ void copy_to_shared(uint4* slot, int stride, const T* from, int low,
                                                int valid) {
   static_assert(W % 4 == 0);
-  constexpr int kElements = 16 / static_cast<int>(sizeof(T));
-  if (Vector || aligned_to<16>(from)) {
+  if (Vector || (low <= 0 && valid >= N && aligned_to<16>(from))) {
 #pragma unroll
-    for (int p = 0; p < W / 4; ++p) {
-      if (!Vector && ((p + 1) * kElements <= low || p * kElements >= valid)) continue;
-      const uint4* piece = reinterpret_cast<const uint4*>(from) + p;
+    for (int w = 0; w < W / 4; ++w) {
+      const uint4* piece = reinterpret_cast<const uint4*>(from) + w;
       if constexpr (Passing) {
-        ptx_copy_async_passing(slot + p * stride, piece);
+        ptx_copy_async_passing(slot + w * stride, piece);
       } else {
-        ptx_copy_async(slot + p * stride, piece, true);
+        ptx_copy_async(slot + w * stride, piece, true);
       }
     }
   } else {
     unsigned words[W];
-    load_unaligned<N>(words, from, low, valid);
+    gather_words<N>(words, from, low, valid);
     store_shared(words, slot, stride);
   }
 }
