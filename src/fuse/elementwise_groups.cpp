@@ -121,10 +121,10 @@ class GroupBuilder {
     }
   }
 
-  // Gives back what makes narrower values of the results of nodes with epilogues of their own, so
-  // that those write them: an 8-bit value is a quarter of a sum's bytes, and what is repeated or
-  // joined to others is computed once. Those that are broadcast to far more elements have few
-  // bytes, and stay.
+  // Gives back nodes that narrow the results of nodes with epilogues of their own. The epilogues
+  // write the narrower values: 8 bits in place of a sum's 32, and each value once, also where it is
+  // repeated or joined to others. Values that are broadcast to far more elements have few bytes,
+  // and stay.
   void release_narrowed() {
     const ir::NodeId source = has_reduction(body_) ? -1 : opaque_source();
     std::set<ir::NodeId> released;

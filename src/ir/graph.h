@@ -46,7 +46,7 @@ struct Value {
   std::string name;  // as in the file; unique
   DType dtype = DType::Undefined;
   std::vector<Expr> shape;                   // Int64 expressions over symbols
-  ListFormRef list;                          // of a list that is no constant; null: open
+  ListFormRef list;                          // of a list; null: open, or a constant
   NodeId producer = -1;                      // -1 for inputs and initializers
   int output_index = 0;                      // which output of the producer
   Tensor constant;                           // defined for initializers and folded values
@@ -60,7 +60,7 @@ struct Value {
   bool indexed = false;
 
   bool is_constant() const { return constant.defined(); }
-  // What is known of a list's elements.
+  // The form of a list's elements, as far as it is known.
   ListFormRef list_form() const {
     if (is_constant()) return form_of(constant);
     return list != nullptr ? list : open_form();

@@ -329,9 +329,8 @@ std::string ColumnFunctor::map_function() {
   e.line(e.close());
   e.line(e.close());
   return function_text(
-      "void map(Values& y, const Words& words, const Row& row, const Tail& tail, int position, int "
-      "v) "
-      "const",
+      "void map(Values& y, const Words& words, const Row& row, const Tail& tail, int position, "
+      "int v) const",
       e.close());
 }
 

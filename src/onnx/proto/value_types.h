@@ -37,7 +37,7 @@ void check_default(const Tensor& initializer, const ::onnx::ValueInfoProto& info
 // `role` is "output" or "value".
 void check_declared_type(const ir::Value& value, const ::onnx::ValueInfoProto& info,
                          const char* role, const std::string& where);
-// What is declared of the elements of a sequence or optional.
+// The declared form of the elements of a sequence or optional.
 ListFormRef declared_form(const ::onnx::TypeProto& type);
 // The declarations of a graph's inputs, outputs and other values, by name.
 using ValueDeclarations = std::unordered_map<std::string, const ::onnx::ValueInfoProto*>;

@@ -40,7 +40,7 @@ class GrowingBody {
   const ir::Graph& graph_;
   const std::vector<fuse::Continuation> continuations_;
   GrowingRuns runs_;
-  bool has_texts_ = false;  // strings, for which there is no such memory
+  bool has_texts_ = false;  // strings, which have no growing memory
   std::vector<int64_t> last_;
   int equal_ = 0;  // runs in succession of the same sizes
   std::shared_ptr<const GrowingProgram> program_of_run_;
