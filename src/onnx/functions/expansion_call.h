@@ -96,6 +96,10 @@ class ExpansionCall {
   [[noreturn]] void fail(const std::string& message) const {
     user_error("{}: {}", where_, message);
   }
+  // Throws NeedsValues: a size of an input decides the form, and only a run knows it.
+  [[noreturn]] void wait_for(const std::string& size) const {
+    needs_values("{}: {} decides its body, and only a run knows it", where_, size);
+  }
 
  private:
   const ::onnx::TypeProto::Tensor& tensor(int input) const {

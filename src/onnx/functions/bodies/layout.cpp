@@ -210,6 +210,7 @@ std::string moved_axis(int64_t j, int64_t axes, bool corners) {
 std::string affine_grid(const ExpansionCall& call) {
   if (call.rank(0) != 3 || call.rank(1) != 1) call.fail("theta has 3 dimensions, and size has one");
   const int64_t rows = call.size(0, 1), sizes = call.size(1, 0);
+  if (rows < 0 && sizes < 0) call.wait_for("the number of rows of theta");
   const int64_t axes = rows >= 0 ? rows : sizes - 2;
   if (axes != 2 && axes != 3) call.fail("theta has neither 2 nor 3 rows for each image");
   const bool wide = call.type(0) == ::onnx::TensorProto::DOUBLE;
