@@ -39,10 +39,12 @@ cuda::DevicePtr open_device() {
   }
 }
 
-// Libraries are loaded while the driver starts; calls that need a context follow.
+// Libraries are loaded while the driver starts; calls that need a context follow. A machine without
+// the driver's library has no GPU, and takes none of the others' memory.
 void open_libraries(const std::shared_future<cuda::DevicePtr>& opened,
                     std::future<bool> has_products) {
   try {
+    cuda::driver();
     cuda::nvrtc_version();  // part of the kernel cache's key
     cuda::ProductLibrary::version();
     const cuda::DevicePtr device = opened.get();
