@@ -289,7 +289,8 @@ class Session {
   // 10 to 100 times, for about `budget_s` seconds, and overwrites the L2 cache before every replay.
   DeviceTiming time_on_device(const NamedTensors& inputs, double budget_s = 0.4);
   // Makes kept_values() hold the values at the fusion boundaries of the last run, by name, so that
-  // two programs of one model can be compared value by value.
+  // two programs of one model can be compared value by value. Results of a step that a GPU may
+  // compute with the next one, without writing them, are not among them.
   void keep_values(bool on);
   // Keeps only the values of these names; the others are freed as usual.
   void keep_values(const std::vector<std::string>& names);

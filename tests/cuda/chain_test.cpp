@@ -6,6 +6,7 @@
 
 #include "redfuser/compare.h"
 #include "redfuser/redfuser.h"
+#include "redfuser/verify.h"
 #include "runtime/gpu/executor.h"
 #include "support/chain_graphs.h"
 #include "support/kernel_families.h"
@@ -67,6 +68,25 @@ TEST(CudaChain, IsOneLaunch) {
   Session session(compile(Model::parse(drawn.graph("128"))), on_gpu);
   session.run(drawn.inputs(128, 1));
   EXPECT_TRUE(testing::has_family(session, "product_chain")) << drawn.graph("128");
+}
+
+// The first product's result is not written, and so neither kept nor compared.
+TEST(CudaChain, IsVerifiedByItsLastValue) {
+  if (!runtime::has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
+  DrawnChain drawn(0);
+  drawn.depth = 512, drawn.inner = 256, drawn.width = 64;
+  SessionOptions on_gpu;
+  on_gpu.device = "cuda";
+  const Model model = Model::parse(drawn.graph("128"));
+  const Program program = compile(model);
+  const NamedTensors inputs = drawn.inputs(128, 1);
+  const Verification found = verify_steps(model, program, inputs, {}, on_gpu);
+  EXPECT_EQ(found.compared_steps, found.steps - 1) << drawn.graph("128");
+  for (const Comparison& failed : found.failed) ADD_FAILURE() << describe(failed);
+  Session session(program, on_gpu);
+  session.keep_values(true);
+  session.run(inputs);
+  EXPECT_EQ(session.kept_values().size(), 1u);
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ struct FakeCuda {
   int architecture = 90;
   int driver_version = 13000;
   int module_result = 0;
+  bool failed = false;      // a kernel did
   int lost_captures = 0;    // so many of the next ones fail
   bool moves_bytes = true;  // copies and fills do, which need memory that is there
   size_t memory = size_t{1} << 30;

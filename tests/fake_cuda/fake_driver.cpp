@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -11,6 +13,7 @@
 
 #include "cuda/driver_api.h"
 #include "fake_cuda/fake_cuda.h"
+#include "fake_cuda/kernels.h"
 #include "fake_cuda/launch_rules.h"
 
 using namespace redfuser::device_tests;
@@ -21,7 +24,13 @@ namespace {
 constexpr Result kInvalidValue = 1, kLaunchFailed = 719, kCaptureInvalidated = 901,
                  kGraphUpdateFailure = 910;
 
-FakeCuda fake;
+FakeCuda made() {
+  FakeCuda result;
+  result.architecture = first_architecture();
+  if (runs_kernels()) result.memory = size_t{8} << 30;
+  return result;
+}
+FakeCuda fake = made();
 std::mutex mutex;
 
 struct Event {
@@ -34,6 +43,7 @@ struct Node {
   std::function<void()> work;
   std::optional<FakeCuda::Launch> launch;
   std::vector<GraphNodeHandle> awaited;  // numbers of nodes, 1 the first
+  std::vector<LaunchAttribute> attributes;
 };
 using Nodes = std::vector<Node>;
 
@@ -55,6 +65,9 @@ struct Kernel {
   FunctionState state;
   size_t hash = 0;
   int parameters = 0;
+  std::shared_ptr<KernelCode> code;  // or null
+  std::string name;
+  std::map<std::string, std::unique_ptr<Kernel>> functions;  // of code
 };
 
 Result refused(const std::string& problem) {
@@ -79,10 +92,22 @@ bool stays_inside(DevicePointer address, size_t bytes) {
   return address >= end || address + bytes <= end;
 }
 
-Result moved(void* to, const void* from, size_t bytes) {
-  pass(fake.copy_ms);
-  if (fake.moves_bytes) std::memmove(to, from, bytes);
+// Work that is no launch: done now, or recorded where kernels run at replays as well.
+Result done(StreamHandle handle, std::function<void()> work) {
+  auto* stream = static_cast<Stream*>(handle);
+  if (runs_kernels() && stream != nullptr && stream->capturing) {
+    stream->record({std::move(work), {}, {}, {}});
+  } else {
+    work();
+  }
   return kSuccess;
+}
+
+Result moved(StreamHandle stream, void* to, const void* from, size_t bytes) {
+  pass(fake.copy_ms);
+  return done(stream, [=] {
+    if (fake.moves_bytes) std::memmove(to, from, bytes);
+  });
 }
 
 // Of the kernel whose text this is. The fake compiler's code is the source.
@@ -103,6 +128,16 @@ FakeCuda::Launch launch_of(StreamHandle stream, const Kernel& kernel, const unsi
     launch.arguments.push_back(*static_cast<uint64_t*>(arguments[i]));
   }
   return launch;
+}
+
+// The work of a launch on the device; a time below 0 fails.
+std::function<void()> work_of(const Kernel& kernel, double time, const LaunchConfig& config,
+                              void** arguments) {
+  if (kernel.code == nullptr) return [time] { pass(time); };
+  return [run = kernel.code->prepared(kernel.name, config, arguments), time] {
+    if (!run()) fake.failed = true;
+    pass(time);
+  };
 }
 
 double time_of(const Kernel& kernel, unsigned block) {
@@ -201,7 +236,8 @@ Result cuMemAlloc_v2(DevicePointer* address, size_t bytes) {
   void* block = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   // Kernels write nothing; tests read these bytes as results.
   constexpr size_t kCleared = size_t{1} << 20;
-  if (block != nullptr) std::memset(block, 0, std::min(bytes, kCleared));
+  if (block != nullptr && !runs_kernels()) std::memset(block, 0, std::min(bytes, kCleared));
+  if (block != nullptr && runs_kernels()) std::memset(block, 0xff, bytes);
   *address = reinterpret_cast<DevicePointer>(block);
   fake.blocks[*address] = bytes;
   fake.used += bytes;
@@ -222,25 +258,27 @@ Result cuMemHostAlloc(void** address, size_t bytes, unsigned) {
 }
 Result cuMemFreeHost(void* address) { return std::free(address), kSuccess; }
 
-Result cuMemcpyHtoDAsync_v2(DevicePointer to, const void* from, size_t bytes, StreamHandle) {
+Result cuMemcpyHtoDAsync_v2(DevicePointer to, const void* from, size_t bytes, StreamHandle stream) {
   const std::lock_guard lock(mutex);
   ++fake.to_device;
-  return moved(reinterpret_cast<void*>(to), from, bytes);
+  return moved(stream, reinterpret_cast<void*>(to), from, bytes);
 }
-Result cuMemcpyDtoHAsync_v2(void* to, DevicePointer from, size_t bytes, StreamHandle) {
+Result cuMemcpyDtoHAsync_v2(void* to, DevicePointer from, size_t bytes, StreamHandle stream) {
   const std::lock_guard lock(mutex);
   ++fake.to_host;
-  return moved(to, reinterpret_cast<void*>(from), bytes);
+  return moved(stream, to, reinterpret_cast<void*>(from), bytes);
 }
-Result cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, size_t bytes, StreamHandle) {
+Result cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, size_t bytes,
+                            StreamHandle stream) {
   const std::lock_guard lock(mutex);
   ++fake.on_device;
   if (!stays_inside(to, bytes) || !stays_inside(from, bytes)) return kInvalidValue;
-  return moved(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
+  return moved(stream, reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
 }
-Result cuMemcpy2DAsync_v2(const CopyOfRows* copy, StreamHandle) {
+Result cuMemcpy2DAsync_v2(const CopyOfRows* given, StreamHandle stream) {
   const std::lock_guard lock(mutex);
-  const bool from_host = copy->from.type == kHostMemory, to_host = copy->to.type == kHostMemory;
+  const CopyOfRows copy = *given;
+  const bool from_host = copy.from.type == kHostMemory, to_host = copy.to.type == kHostMemory;
   ++(to_host ? fake.to_host : from_host ? fake.to_device : fake.on_device);
   pass(fake.copy_ms);
   const auto at = [](const RowsOfCopy& side, size_t row) {
@@ -248,17 +286,24 @@ Result cuMemcpy2DAsync_v2(const CopyOfRows* copy, StreamHandle) {
                                            : reinterpret_cast<char*>(side.device);
     return start + row * side.pitch;
   };
-  for (size_t row = 0; fake.moves_bytes && row < copy->rows; ++row) {
-    std::memcpy(at(copy->to, row), at(copy->from, row), copy->width);
-  }
-  return kSuccess;
+  return done(stream, [=] {
+    for (size_t row = 0; fake.moves_bytes && row < copy.rows; ++row) {
+      std::memcpy(at(copy.to, row), at(copy.from, row), copy.width);
+    }
+  });
 }
-Result cuMemsetD8Async(DevicePointer to, unsigned char byte, size_t bytes, StreamHandle) {
-  if (fake.moves_bytes) std::memset(reinterpret_cast<void*>(to), byte, bytes);
-  return kSuccess;
+Result cuMemsetD8Async(DevicePointer to, unsigned char byte, size_t bytes, StreamHandle stream) {
+  return done(stream, [=] {
+    if (fake.moves_bytes) std::memset(reinterpret_cast<void*>(to), byte, bytes);
+  });
 }
-Result cuMemsetD2D8Async(DevicePointer, size_t, unsigned char, size_t, size_t, StreamHandle) {
-  return kSuccess;
+Result cuMemsetD2D8Async(DevicePointer to, size_t pitch, unsigned char byte, size_t width,
+                         size_t rows, StreamHandle stream) {
+  return done(stream, [=] {
+    for (size_t row = 0; fake.moves_bytes && row < rows; ++row) {
+      std::memset(reinterpret_cast<void*>(to + row * pitch), byte, width);
+    }
+  });
 }
 
 Result cuStreamCreate(StreamHandle* stream, unsigned) { return *stream = new Stream, kSuccess; }
@@ -324,8 +369,13 @@ Result cuGraphExecKernelNodeSetParams_v2(GraphExecHandle exec, GraphNodeHandle h
   Node& node = nodes[number - 1];
   if (!node.launch || node.launch->block == 0) return kInvalidValue;
   const Kernel& kernel = *static_cast<Kernel*>(to->function);
-  const double time = time_of(kernel, to->block[0]);
-  node.work = [time] { pass(time); };
+  LaunchConfig config{};
+  std::copy_n(to->grid, 3, config.grid);
+  std::copy_n(to->block, 3, config.block);
+  config.shared_bytes = to->shared_bytes;
+  config.attributes = node.attributes.data();
+  config.attribute_count = static_cast<unsigned>(node.attributes.size());
+  node.work = work_of(kernel, time_of(kernel, to->block[0]), config, to->arguments);
   node.launch = launch_of(nullptr, kernel, to->grid, to->block[0], to->arguments);
   return ++fake.changed_nodes, kSuccess;
 }
@@ -359,6 +409,8 @@ Result cuEventRecordWithFlags(EventHandle event, StreamHandle handle, unsigned f
   stream.nodes.push_back({[event] {
                             *static_cast<Event*>(event) = {fake.clock_ms, fake.operations};
                           },
+                          {},
+                          {},
                           {}});
   return kSuccess;
 }
@@ -377,16 +429,28 @@ Result cuEventElapsedTime(float* milliseconds, EventHandle from, EventHandle to)
 
 Result cuModuleLoadData(ModuleHandle* module, const void* image) {
   if (fake.module_result != kSuccess) return fake.module_result;
-  auto* kernel = new Kernel{static_cast<const char*>(image), {}};
+  auto* kernel = new Kernel;
+  *module = kernel;
+  kernel->code = load_code(image);
+  if (kernel->code != nullptr) return kSuccess;
+  kernel->text = static_cast<const char*>(image);
   kernel->hash = std::hash<std::string>()(kernel->text);
   kernel->parameters = parameters_of(kernel->text);
   kernel->state.most_threads = most_threads(kernel->text);
   if (fake.static_shared) kernel->state.static_shared = fake.static_shared(kernel->text);
-  return *module = kernel, kSuccess;
+  return kSuccess;
 }
 Result cuModuleUnload(ModuleHandle module) { return delete static_cast<Kernel*>(module), kSuccess; }
-Result cuModuleGetFunction(FunctionHandle* function, ModuleHandle module, const char*) {
-  return *function = module, kSuccess;
+Result cuModuleGetFunction(FunctionHandle* function, ModuleHandle module, const char* name) {
+  auto& kernel = *static_cast<Kernel*>(module);
+  *function = module;
+  if (kernel.code == nullptr) return kSuccess;
+  std::unique_ptr<Kernel>& made = kernel.functions[name];
+  if (made == nullptr) {
+    made = std::make_unique<Kernel>();
+    made->code = kernel.code, made->name = name;
+  }
+  return *function = made.get(), kSuccess;
 }
 Result cuFuncSetAttribute(FunctionHandle function, int which, int value) {
   const std::lock_guard lock(mutex);
@@ -414,8 +478,11 @@ Result cuTensorMapEncodeTiled(TensorMap* map, int dtype, unsigned rank, void* ad
                               const uint64_t* dims, const uint64_t* strides, const unsigned* box,
                               const unsigned* steps, int interleave, int swizzle, int, int) {
   const std::lock_guard lock(mutex);
-  return refused(
-      map_problem({map, dtype, rank, address, dims, strides, box, steps, interleave, swizzle}));
+  const MapArguments given{map,     dtype, rank,  address,    dims,
+                           strides, box,   steps, interleave, swizzle};
+  const Result result = refused(map_problem(given));
+  if (result == kSuccess) write_map(given);
+  return result;
 }
 
 Result cuLaunchKernelEx(const LaunchConfig* config, FunctionHandle function, void** arguments,
@@ -437,12 +504,29 @@ Result cuLaunchKernelEx(const LaunchConfig* config, FunctionHandle function, voi
       launch_of(config->stream, kernel, config->grid, config->block[0], arguments);
   if (stream.capturing) {
     if (stream.lost) return kCaptureInvalidated;
-    stream.record({[time] { pass(time); }, launch, {}});
+    stream.record({work_of(kernel, time, *config, arguments),
+                   launch,
+                   {},
+                   {config->attributes, config->attributes + config->attribute_count}});
     return ++fake.recorded, kSuccess;
   }
   if (time < 0) return kLaunchFailed;
-  pass(time);
+  work_of(kernel, time, *config, arguments)();
   fake.launches.push_back(launch);
+  return fake.failed ? kLaunchFailed : kSuccess;
+}
+
+// Work of a library on the device.
+int fake_work(StreamHandle handle, const std::function<void()>* work) {
+  const std::lock_guard lock(mutex);
+  auto& stream = *static_cast<Stream*>(handle);
+  if (stream.capturing) {
+    stream.record({*work, FakeCuda::Launch{handle, {}, 0, 0}, {}, {}});
+    return ++fake.recorded, kSuccess;
+  }
+  (*work)();
+  pass(0);
+  fake.launches.push_back({handle, {}, 0, 0});
   return kSuccess;
 }
 
@@ -452,7 +536,7 @@ int fake_product(StreamHandle stream, int proposal) {
   const double time = fake.product_ms ? fake.product_ms(proposal) : 0;
   if (static_cast<Stream*>(stream)->capturing) {
     static_cast<Stream*>(stream)->record(
-        {[time] { pass(time); }, FakeCuda::Launch{stream, {}, 0, proposal}, {}});
+        {[time] { pass(time); }, FakeCuda::Launch{stream, {}, 0, proposal}, {}, {}});
     return ++fake.recorded, kSuccess;
   }
   pass(time);

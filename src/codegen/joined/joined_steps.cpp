@@ -54,6 +54,13 @@ std::vector<size_t> JoinedSteps::done_by(size_t step) const {
   return group == nullptr ? std::vector<size_t>{step} : group->steps;
 }
 
+bool JoinedSteps::writes_results(size_t step) const {
+  const auto leader = taken_by(step);
+  if (!leader) return true;
+  const JoinedGroup::Kind kind = groups_.at(*leader).kind;
+  return kind == JoinedGroup::Kind::Maps || kind == JoinedGroup::Kind::BlockMaps;
+}
+
 void JoinedSteps::separate(size_t leader) {
   const JoinedGroup* group = group_of(leader);
   if (group == nullptr) return;

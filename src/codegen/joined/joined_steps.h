@@ -31,6 +31,9 @@ class JoinedSteps {
   size_t place_of(size_t step) const { return taken_by(step).value_or(step); }
   // The steps that are computed once this one has been, in order.
   std::vector<size_t> done_by(size_t step) const;
+  // Whether every run writes the step's results to memory. Those of a chain's first product, and of
+  // rows that a product alone reads, may stay on the chip.
+  bool writes_results(size_t step) const;
   // Each step of the leader's group is computed alone.
   void separate(size_t leader);
 

@@ -199,6 +199,7 @@ void GpuExecutor::run_steps(BoundProgram& shape) {
   for (size_t i = 0; i < shape.steps(); ++i) {
     enqueue_step(shape, i, stream_);
     for (const size_t done : program_->joined().done_by(i)) {
+      if (!program_->joined().writes_results(done)) continue;
       if (on_value) show(shape, done);
       if (!keeps_any()) continue;
       for (const ir::ValueId id : compiled_->plan.steps[done].writes) {

@@ -64,8 +64,9 @@ class Executor {
   bool profiling = false, timing = false, keep_all = false;
   std::set<std::string> keep_names;
   std::function<void(int, int)> progress;
-  // Called with every value that a step has computed. A defined result, of the same type and sizes,
-  // replaces the value for later steps; on a GPU not if the value is an alias of another.
+  // Called with every value that a step has computed, but for those that may stay on a GPU's chip.
+  // A defined result, of the same type and sizes, replaces the value for later steps; on a GPU not
+  // if the value is an alias of another.
   std::function<Tensor(const std::string& name, const Tensor& value)> on_value;
   // Of the last run.
   std::vector<StepTime> times;

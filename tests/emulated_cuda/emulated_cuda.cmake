@@ -1,0 +1,36 @@
+# libcuda, libnvrtc and libcublasLt that run kernels on the host, found like the real ones through
+# REDFUSER_CUDA_LIBRARIES.
+set(emulated_cuda_folder ${CMAKE_CURRENT_BINARY_DIR}/emulated_cuda)
+set(fake_cuda_sources ${CMAKE_CURRENT_LIST_DIR}/../fake_cuda)
+
+add_library(emulated_cuda SHARED ${fake_cuda_sources}/fake_driver.cpp
+            ${fake_cuda_sources}/launch_rules.cpp ${CMAKE_CURRENT_LIST_DIR}/kernels.cpp
+            ${CMAKE_CURRENT_LIST_DIR}/module.cpp ${CMAKE_CURRENT_LIST_DIR}/block.cpp)
+add_library(emulated_nvrtc SHARED ${CMAKE_CURRENT_LIST_DIR}/emulated_nvrtc.cpp
+            ${CMAKE_CURRENT_LIST_DIR}/host_source.cpp)
+add_library(emulated_cublasLt SHARED ${CMAKE_CURRENT_LIST_DIR}/emulated_cublaslt.cpp)
+foreach(library IN ITEMS cuda:1 nvrtc:13 cublasLt:13)
+  string(REPLACE ":" ";" parts ${library})
+  list(GET parts 0 name)
+  list(GET parts 1 version)
+  target_include_directories(emulated_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src
+                             ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(emulated_${name} PRIVATE redfuser_flags)
+  set_target_properties(emulated_${name} PROPERTIES OUTPUT_NAME ${name} SOVERSION ${version}
+                        LIBRARY_OUTPUT_DIRECTORY ${emulated_cuda_folder})
+endforeach()
+target_link_libraries(emulated_cublasLt PRIVATE emulated_cuda)
+set_target_properties(emulated_cublasLt PROPERTIES BUILD_RPATH "$ORIGIN")
+target_compile_definitions(emulated_nvrtc PRIVATE REDFUSER_COMPILER="${CMAKE_CXX_COMPILER}"
+                           REDFUSER_TESTS="${PROJECT_SOURCE_DIR}/tests")
+
+# Tests of tests/cuda on this GPU, some of every kernel family. All of them run so:
+#   REDFUSER_CUDA_LIBRARIES=build/tests/emulated_cuda build/tests/redfuser_tests --gtest_filter=...
+file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/tests.txt emulated_tests REGEX "^[^#]")
+foreach(test IN LISTS emulated_tests)
+  string(REGEX REPLACE "^[A-Za-z]+/|[/.]?[*]" "" name ${test})
+  add_test(NAME emulated_cuda.${name} COMMAND redfuser_tests --gtest_filter=${test})
+  set_tests_properties(emulated_cuda.${name} PROPERTIES TIMEOUT 600 ENVIRONMENT
+    "REDFUSER_CUDA_LIBRARIES=${emulated_cuda_folder};XDG_CACHE_HOME=${emulated_cuda_folder}")
+endforeach()
+add_dependencies(redfuser_tests emulated_cuda emulated_nvrtc emulated_cublasLt)

@@ -1,0 +1,86 @@
+// libnvrtc.so.13 of the emulated GPU: the host's compiler makes a shared library of a kernel.
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "emulated_cuda/host_source.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Program {
+  std::string source, code, log;
+};
+Program& of(void* program) { return *static_cast<Program*>(program); }
+
+std::string contents(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+int architecture_of(int count, const char* const* options) {
+  const std::string kOption = "--gpu-architecture=sm_";
+  for (int i = 0; i < count; ++i) {
+    const std::string option = options[i];
+    if (option.starts_with(kOption)) return std::stoi(option.substr(kOption.size()));
+  }
+  return 80;
+}
+
+bool build(Program& program, int architecture, const fs::path& folder) {
+  const fs::path source = folder / "kernel.cpp", library = folder / "kernel.so",
+                 log = folder / "log";
+  std::ofstream(source) << redfuser::emulated_cuda::host_source(program.source, architecture);
+  const std::string command =
+      std::string(REDFUSER_COMPILER) +
+      " -std=c++20 -O1 -w -fPIC -shared -fno-strict-aliasing "
+      "-ffp-contract=off -fno-gnu-unique -fvisibility=hidden -I" REDFUSER_TESTS " " +
+      source.string() + " -o " + library.string() + " > " + log.string() + " 2>&1";
+  const bool built = std::system(command.c_str()) == 0;
+  program.log = contents(log);
+  if (built) program.code = contents(library);
+  if (const char* kept = std::getenv("EMULATED_CUDA_SOURCES"); kept != nullptr && !built) {
+    fs::copy_file(source, fs::path(kept) / "failed.cpp", fs::copy_options::overwrite_existing);
+  }
+  return built;
+}
+
+}  // namespace
+
+extern "C" {
+
+// Of no real one: the kernel cache is shared.
+int nvrtcVersion(int* major, int* minor) { return *major = 13, *minor = 1000, 0; }
+const char* nvrtcGetErrorString(int) { return "NVRTC_ERROR_COMPILATION"; }
+int nvrtcCreateProgram(void** program, const char* source, const char*, int, const char* const*,
+                       const char* const*) {
+  return *program = new Program{source, {}, {}}, 0;
+}
+int nvrtcDestroyProgram(void** program) { return delete static_cast<Program*>(*program), 0; }
+int nvrtcCompileProgram(void* program, int count, const char* const* options) {
+  char folder[] = "/tmp/emulated_nvrtc_XXXXXX";
+  if (mkdtemp(folder) == nullptr) return 6;
+  const bool built = build(of(program), architecture_of(count, options), folder);
+  fs::remove_all(folder);
+  return built ? 0 : 6;
+}
+int nvrtcGetProgramLogSize(void* program, size_t* size) {
+  return *size = of(program).log.size() + 1, 0;
+}
+int nvrtcGetProgramLog(void* program, char* log) {
+  return std::memcpy(log, of(program).log.c_str(), of(program).log.size() + 1), 0;
+}
+int nvrtcGetCUBINSize(void* program, size_t* size) { return *size = of(program).code.size(), 0; }
+int nvrtcGetCUBIN(void* program, char* code) {
+  return std::memcpy(code, of(program).code.data(), of(program).code.size()), 0;
+}
+
+}  // extern "C"
