@@ -341,25 +341,16 @@ Expr ExprPool::substitute(Expr root, const std::vector<std::pair<Expr, Expr>>& m
 }
 
 void visit(Expr root, const std::function<void(Expr)>& visit, bool into_reductions) {
-  struct Open {
-    Expr node;
-    size_t next;  // the argument to enter
-  };
   ExprMap seen;
-  seen.insert(root, root);
-  std::vector<Open> path{{root, 0}};
-  while (!path.empty()) {
-    Open& open = path.back();
-    Expr node = open.node;
+  const auto go = [&](const auto& self, Expr node) -> void {
+    if (!seen.add(node)) return;
     const bool enters = node->op != ExprOp::Axis && (into_reductions || node->op != ExprOp::Reduce);
-    if (enters && open.next < node->args.size()) {
-      Expr arg = node->args[open.next++];
-      if (seen.insert(arg, arg)) path.push_back({arg, 0});
-      continue;
+    if (enters) {
+      for (Expr arg : node->args) self(self, arg);
     }
-    path.pop_back();
     visit(node);
-  }
+  };
+  go(go, root);
 }
 
 bool jumps(Expr expr) {

@@ -77,7 +77,7 @@ class Parts {
           is_result(e) || std::any_of(e->args.begin(), e->args.end(),
                                       [&](ir::Expr arg) { return ranked.find(arg) != nullptr; });
       if (holds_ranked) {
-        ranked.insert(e, e);
+        ranked.add(e);
       } else {
         elements.insert(e);
       }
@@ -85,7 +85,7 @@ class Parts {
   }
 
   void find(ir::Expr e, std::set<ir::Expr, ById>& parts, ir::ExprMap& seen) const {
-    if (!e->has_read || !seen.insert(e, e)) return;
+    if (!e->has_read || !seen.add(e)) return;
     if (of_cascade_.count(e) > 0 && of_streaming_.count(e) > 0 && divided_.count(e) == 0) {
       parts.insert(e);
       return;
