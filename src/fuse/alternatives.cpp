@@ -8,14 +8,8 @@
 #include "fuse/node_facts.h"
 
 namespace redfuser::fuse {
-namespace {
 
-// Contractions that stay in a region: one that computes what is streamed, and one that sums it with
-// weights. What keeps one alone holds its operand or its result in memory, as does what keeps none.
-constexpr size_t kKept = 2;
-
-// The region's nodes, and those whose results it computes from their indices.
-std::vector<ir::NodeId> nodes_of(const ir::Graph& graph, const Step& step) {
+std::vector<ir::NodeId> region_nodes(const ir::Graph& graph, const Step& step) {
   std::set<ir::NodeId> nodes(step.nodes.begin(), step.nodes.end());
   std::vector<ir::NodeId> stack = step.nodes;
   while (!stack.empty()) {
@@ -30,6 +24,12 @@ std::vector<ir::NodeId> nodes_of(const ir::Graph& graph, const Step& step) {
   }
   return {nodes.begin(), nodes.end()};
 }
+
+namespace {
+
+// Contractions that stay in a region: one that computes what is streamed, and one that sums it with
+// weights. What keeps one alone holds its operand or its result in memory, as does what keeps none.
+constexpr size_t kKept = 2;
 
 // The nodes as a graph: values keep their numbers, node i is `nodes[i]` of the whole.
 std::shared_ptr<const ir::Graph> part_of(const ir::Graph& graph, const Step& step,
@@ -61,7 +61,7 @@ class Divider {
  public:
   Divider(const ir::Graph& graph, const Step& step)
       : step_(step),
-        nodes_(nodes_of(graph, step)),
+        nodes_(region_nodes(graph, step)),
         part_(part_of(graph, step, nodes_)),
         facts_(*part_) {}
 

@@ -8,6 +8,9 @@
 
 namespace redfuser::fuse {
 
+// The nodes of a step and those whose results it computes from their indices, in the graph's order.
+std::vector<ir::NodeId> region_nodes(const ir::Graph& graph, const Step& step);
+
 struct Alternative {
   std::string name;  // "unfused", or which products are steps of their own
   // In order; they write values of the region beside its outputs. An output may be an alias of a

@@ -121,7 +121,7 @@ std::variant<CascadeCandidate, CandidateRefusal> formed(
   }
   if (auto* reason = std::get_if<std::string>(&extracted)) return CandidateRefusal{*reason, false};
   CascadeCandidate shape{std::get<cascade::Extraction>(std::move(extracted)), {}};
-  auto derived = derive(pool, shape.extraction.cascade);
+  auto derived = derive(pool, shape.extraction.cascade, axes == cascade::Axes::Own);
   if (auto* refusal = std::get_if<cascade::StageRefusal>(&derived)) {
     return CandidateRefusal{refusal->refusal.reason, true};
   }

@@ -174,12 +174,13 @@ class GroupBuilder {
   }
 
  private:
-  ir::Expr lower() const {
-    ops::Lowering lowering(graph_, [&](ir::ValueId value) {
+  ir::Expr lower() {
+    const auto inlined = [&](ir::ValueId value) {
       const ir::NodeId node = facts_.producer(value);
       return value == value_ || (owned_.count(node) > 0 && node != root()) ||
              views_.count(node) > 0;
-    });
+    };
+    ops::Lowering lowering(graph_, inlined, &memo_);
     return lowering.element(value_, axes_);
   }
   std::set<ir::NodeId> members() const {
@@ -379,6 +380,7 @@ class GroupBuilder {
   std::vector<ir::Expr> axes_;
   std::set<ir::NodeId> owned_, views_;
   ir::Expr body_ = nullptr;
+  ops::LoweringMemo memo_;
 };
 
 }  // namespace

@@ -1,23 +1,24 @@
 #include "ir/depth.h"
 
 #include <algorithm>
-#include <unordered_map>
+
+#include "ir/expr_map.h"
 
 namespace redfuser::ir {
 
 ExprExtent expr_extent(Expr root) {
-  std::unordered_map<Expr, ExprExtent> extents;
+  ExprMapTo<ExprExtent> extents;
   visit(root, [&](Expr node) {
     ExprExtent extent{1, 1};
     for (Expr arg : node->args) {
-      const auto known = extents.find(arg);
-      if (known == extents.end()) continue;
-      extent.depth = std::max(extent.depth, known->second.depth + 1);
-      extent.size += known->second.size;
+      const ExprExtent* known = extents.find(arg);
+      if (known == nullptr) continue;
+      extent.depth = std::max(extent.depth, known->depth + 1);
+      extent.size += known->size;
     }
-    extents[node] = extent;
+    extents.insert(node, extent);
   });
-  return extents[root];
+  return *extents.find(root);
 }
 
 }  // namespace redfuser::ir

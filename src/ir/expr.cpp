@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "base/error.h"
 #include "base/integers.h"
 #include "ir/depth.h"
 #include "ir/expr_map.h"
+#include "ir/expr_table.h"
 #include "ir/fold.h"
 #include "ir/polynomial.h"
 #include "ir/scalars/integers.h"
@@ -29,49 +28,36 @@ size_t hash_of(const ExprNode& node) {
   return hash;
 }
 
-// A key for lookups in several tables.
-struct Sought {
-  const ExprNode& node;
-  size_t hash;
+bool equal(const ExprNode& a, const ExprNode& b) {
+  return a.op == b.op && a.dtype == b.dtype && a.reduction == b.reduction &&
+         a.leaf_kind == b.leaf_kind && a.integer == b.integer &&
+         std::bit_cast<uint64_t>(a.number) == std::bit_cast<uint64_t>(b.number) && a.args == b.args;
+}
+
+// The result of an operation as it was asked for, before folding.
+struct Made {
+  ExprOp op = ExprOp::Constant;
+  uint32_t count = 0;
+  const Expr* args = nullptr;
+  Expr result = nullptr;
 };
 
-struct NodeHash {
-  using is_transparent = void;
-  size_t operator()(const ExprNode* node) const { return hash_of(*node); }
-  size_t operator()(const Sought& sought) const { return sought.hash; }
-};
+size_t hash_of(ExprOp op, const std::vector<Expr>& args) {
+  size_t hash = static_cast<size_t>(op);
+  for (Expr arg : args) hash = (hash ^ arg->id) * 0x9e3779b97f4a7c15ull;
+  return hash ^ hash >> 32;
+}
 
-struct NodeEqual {
-  using is_transparent = void;
-  bool operator()(const ExprNode* a, const ExprNode* b) const {
-    return a->op == b->op && a->dtype == b->dtype && a->reduction == b->reduction &&
-           a->leaf_kind == b->leaf_kind && a->integer == b->integer &&
-           std::bit_cast<uint64_t>(a->number) == std::bit_cast<uint64_t>(b->number) &&
-           a->args == b->args;
+void unite(std::vector<uint32_t>& axes, const std::vector<uint32_t>& more) {
+  if (std::includes(axes.begin(), axes.end(), more.begin(), more.end())) return;
+  if (std::includes(more.begin(), more.end(), axes.begin(), axes.end())) {
+    axes = more;
+    return;
   }
-  bool operator()(const Sought& a, const ExprNode* b) const { return (*this)(&a.node, b); }
-  bool operator()(const ExprNode* a, const Sought& b) const { return (*this)(a, &b.node); }
-};
-
-// An operation as it was asked for, before folding.
-struct Request {
-  ExprOp op;
-  std::vector<Expr> args;
-  bool operator==(const Request&) const = default;
-};
-
-struct RequestHash {
-  size_t operator()(const Request& request) const {
-    size_t hash = static_cast<size_t>(request.op);
-    for (Expr arg : request.args) hash = (hash ^ arg->id) * 0x9e3779b97f4a7c15ull;
-    return hash ^ hash >> 32;
-  }
-};
-
-std::vector<uint32_t> united(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
   std::vector<uint32_t> result;
-  std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(result));
-  return result;
+  result.reserve(axes.size() + more.size());
+  std::set_union(axes.begin(), axes.end(), more.begin(), more.end(), std::back_inserter(result));
+  axes = std::move(result);
 }
 
 }  // namespace
@@ -79,25 +65,29 @@ std::vector<uint32_t> united(const std::vector<uint32_t>& a, const std::vector<u
 struct ExprPool::Impl {
   std::shared_ptr<const ExprPool> base;                    // may be null
   size_t base_nodes = 0, base_symbols = 0, base_axes = 0;  // how many it has
-  std::deque<ExprNode> nodes;
-  std::unordered_set<const ExprNode*, NodeHash, NodeEqual> interned;
-  std::unordered_map<Request, Expr, RequestHash> made;  // results of ExprPool::make
+  Chunks<ExprNode> nodes;
+  ExprTable<Expr> interned;
+  ExprTable<Made> made;    // results of ExprPool::make
+  Chunks<Expr> requested;  // arguments of those that were folded
   std::vector<std::string> symbols, axes;
   std::map<std::string, Expr> symbol_by_name;
   std::map<std::pair<std::string, Expr>, Expr> shared_axes;
 
-  Expr find_made(const Request& request) const {
+  Expr find_made(size_t hash, ExprOp op, const std::vector<Expr>& args) const {
+    const auto same = [&](const Made& made) {
+      return made.op == op &&
+             std::equal(args.begin(), args.end(), made.args, made.args + made.count);
+    };
     for (const Impl* at = this; at != nullptr; at = at->base ? at->base->impl_.get() : nullptr) {
-      const auto found = at->made.find(request);
-      if (found != at->made.end()) return found->second;
+      if (const Made* found = at->made.find(hash, same)) return found->result;
     }
     return nullptr;
   }
 
-  Expr find(const Sought& sought) const {
+  Expr find(size_t hash, const ExprNode& node) const {
+    const auto same = [&](Expr known) { return equal(*known, node); };
     for (const Impl* at = this; at != nullptr; at = at->base ? at->base->impl_.get() : nullptr) {
-      const auto found = at->interned.find(sought);
-      if (found != at->interned.end()) return *found;
+      if (const Expr* found = at->interned.find(hash, same)) return *found;
     }
     return nullptr;
   }
@@ -126,7 +116,8 @@ bool ExprNode::depends_on(Expr axis) const {
 Expr ExprNode::extent() const { return op == ExprOp::Axis ? args[0] : args[0]->args[0]; }
 
 Expr ExprPool::intern(ExprNode node) {
-  if (Expr found = impl_->find({node, hash_of(node)})) return found;
+  const size_t hash = hash_of(node);
+  if (Expr found = impl_->find(hash, node)) return found;
   RF_CHECK(!extended_, "a pool that others extend takes no new expressions");
   node.id = static_cast<uint32_t>(size());
   for (Expr arg : node.args) node.depth = std::max(node.depth, arg->depth + 1);
@@ -139,7 +130,7 @@ Expr ExprPool::intern(ExprNode node) {
     node.free_axes = {static_cast<uint32_t>(node.integer)};
   } else {
     for (Expr arg : node.args) {
-      if (!arg->free_axes.empty()) node.free_axes = united(node.free_axes, arg->free_axes);
+      unite(node.free_axes, arg->free_axes);
       node.has_leaf |= arg->has_leaf;
       node.has_read |= arg->has_read;
       node.bound_level = std::max(node.bound_level, arg->bound_level);
@@ -149,9 +140,8 @@ Expr ExprPool::intern(ExprNode node) {
     std::erase(node.free_axes, static_cast<uint32_t>(node.args[0]->integer));
     node.bound_level += 1;
   }
-  impl_->nodes.push_back(std::move(node));
-  Expr result = &impl_->nodes.back();
-  impl_->interned.insert(result);
+  Expr result = impl_->nodes.append(&node, 1);
+  impl_->interned.insert(hash, result);
   return result;
 }
 
@@ -237,15 +227,20 @@ Expr ExprPool::read(int64_t value, DType dtype, std::vector<Expr> indices) {
 
 Expr ExprPool::make(ExprOp op, std::vector<Expr> args) {
   // Folding needs proofs, and the same operations come again with every layer of a model.
-  Request request{op, std::move(args)};
-  if (Expr known = impl_->find_made(request)) return known;
-  Expr result = fold(*this, op, request.args);
+  const size_t hash = hash_of(op, args);
+  if (Expr known = impl_->find_made(hash, op, args)) return known;
+  Expr result = fold(*this, op, args);
+  const Expr* stored = nullptr;
   if (!result) {
-    ExprNode node{op, result_dtype(op, request.args)};
-    node.args = request.args;
+    ExprNode node{op, result_dtype(op, args)};
+    node.args = std::move(args);
     result = intern(std::move(node));
+    stored = result->args.data();
   }
-  if (!extended_) impl_->made.emplace(std::move(request), result);
+  if (extended_) return result;
+  const size_t count = stored != nullptr ? result->args.size() : args.size();
+  if (stored == nullptr) stored = impl_->requested.append(args.data(), count);
+  impl_->made.insert(hash, {op, static_cast<uint32_t>(count), stored, result});
   return result;
 }
 
@@ -346,25 +341,16 @@ Expr ExprPool::substitute(Expr root, const std::vector<std::pair<Expr, Expr>>& m
 }
 
 void visit(Expr root, const std::function<void(Expr)>& visit, bool into_reductions) {
-  struct Open {
-    Expr node;
-    size_t next;  // the argument to enter
-  };
   ExprMap seen;
-  seen.insert(root, root);
-  std::vector<Open> path{{root, 0}};
-  while (!path.empty()) {
-    Open& open = path.back();
-    Expr node = open.node;
+  const auto go = [&](const auto& self, Expr node) -> void {
+    if (!seen.add(node)) return;
     const bool enters = node->op != ExprOp::Axis && (into_reductions || node->op != ExprOp::Reduce);
-    if (enters && open.next < node->args.size()) {
-      Expr arg = node->args[open.next++];
-      if (seen.insert(arg, arg)) path.push_back({arg, 0});
-      continue;
+    if (enters) {
+      for (Expr arg : node->args) self(self, arg);
     }
-    path.pop_back();
     visit(node);
-  }
+  };
+  go(go, root);
 }
 
 bool jumps(Expr expr) {

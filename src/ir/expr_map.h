@@ -1,4 +1,4 @@
-// A hash table of expressions for one walk over them. Internal to src/ir.
+// A hash table of expressions for one walk over them.
 #pragma once
 
 #include <array>
@@ -11,19 +11,20 @@ namespace redfuser::ir {
 
 // A map from expressions that only grows. Most walks are short: the first entries lie in the object
 // itself, without an allocation.
-class ExprMap {
+template <class Value>
+class ExprMapTo {
  public:
-  ExprMap() = default;
-  ExprMap(const ExprMap&) = delete;
-  ExprMap& operator=(const ExprMap&) = delete;
+  ExprMapTo() = default;
+  ExprMapTo(const ExprMapTo&) = delete;
+  ExprMapTo& operator=(const ExprMapTo&) = delete;
 
-  // The value of `key`; null if it has none.
-  Expr find(Expr key) const {
+  // The value of `key`, until the next insertion; null if it has none.
+  const Value* find(Expr key) const {
     const Entry& entry = entries_[slot(key)];
-    return entry.key != nullptr ? entry.value : nullptr;
+    return entry.key != nullptr ? &entry.value : nullptr;
   }
   // False, with nothing changed, if `key` has a value.
-  bool insert(Expr key, Expr value) {
+  bool insert(Expr key, Value value) {
     Entry& entry = entries_[slot(key)];
     if (entry.key != nullptr) return false;
     entry = {key, value};
@@ -33,7 +34,8 @@ class ExprMap {
 
  private:
   struct Entry {
-    Expr key = nullptr, value = nullptr;
+    Expr key = nullptr;
+    Value value = {};
   };
 
   // Where the key is, or where it would be: linear probing. At most half of the slots are taken.
@@ -60,6 +62,22 @@ class ExprMap {
   std::unique_ptr<Entry[]> more_;
   Entry* entries_ = first_.data();
   size_t mask_ = kFirst - 1, count_ = 0;
+};
+
+class ExprMap {
+ public:
+  // The value of `key`; null if it has none.
+  Expr find(Expr key) const {
+    const Expr* value = map_.find(key);
+    return value != nullptr ? *value : nullptr;
+  }
+  // False, with nothing changed, if `key` has a value.
+  bool insert(Expr key, Expr value) { return map_.insert(key, value); }
+  // As a set: false if the expression was added before.
+  bool add(Expr key) { return insert(key, key); }
+
+ private:
+  ExprMapTo<Expr> map_;
 };
 
 }  // namespace redfuser::ir

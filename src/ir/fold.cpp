@@ -53,7 +53,7 @@ Expr fold_polynomial(ExprPool& pool, ExprOp op, const std::vector<Expr>& args) {
   switch (op) {
     case ExprOp::Add: {
       Polynomial sum;
-      for (Expr arg : args) sum = sum + to_polynomial(arg);
+      for (Expr arg : args) sum = std::move(sum) + to_polynomial(arg);
       return from_polynomial(pool, sum);
     }
     case ExprOp::Sub:

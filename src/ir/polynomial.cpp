@@ -14,32 +14,34 @@ bool MonomialLess::operator()(const Monomial& a, const Monomial& b) const {
 }
 
 // Adds a term; cancelled terms are removed.
-static void add_term(Polynomial& to, const Monomial& monomial, int64_t coefficient) {
-  int64_t& sum = to[monomial];
-  if (__builtin_add_overflow(sum, coefficient, &sum)) {
+static void add_term(Polynomial& to, Monomial monomial, int64_t coefficient) {
+  if (coefficient == 0) return;
+  const auto [term, added] = to.try_emplace(std::move(monomial), coefficient);
+  if (added) return;
+  if (__builtin_add_overflow(term->second, coefficient, &term->second)) {
     throw CoefficientOverflow();
   }
-  if (sum == 0) to.erase(monomial);
+  if (term->second == 0) to.erase(term);
 }
 
-Polynomial operator+(const Polynomial& a, const Polynomial& b) {
-  Polynomial result = a;
-  for (auto& [monomial, coefficient] : b) add_term(result, monomial, coefficient);
-  return result;
+static int64_t product_of(int64_t a, int64_t b) {
+  int64_t product;
+  if (__builtin_mul_overflow(a, b, &product)) throw CoefficientOverflow();
+  return product;
+}
+
+Polynomial operator+(Polynomial a, const Polynomial& b) {
+  for (auto& [monomial, coefficient] : b) add_term(a, monomial, coefficient);
+  return a;
 }
 
 Polynomial operator*(const Polynomial& a, const Polynomial& b) {
   Polynomial result;
   for (auto& [left, x] : a) {
     for (auto& [right, y] : b) {
-      Monomial product;
-      std::merge(left.begin(), left.end(), right.begin(), right.end(), std::back_inserter(product),
-                 ById());
-      int64_t coefficient;
-      if (__builtin_mul_overflow(x, y, &coefficient)) {
-        throw CoefficientOverflow();
-      }
-      add_term(result, product, coefficient);
+      Monomial product(left.size() + right.size());
+      std::merge(left.begin(), left.end(), right.begin(), right.end(), product.begin(), ById());
+      add_term(result, std::move(product), product_of(x, y));
     }
   }
   return result;
@@ -53,7 +55,12 @@ bool expands(const Polynomial& a, const Polynomial& b) {
          a.rbegin()->first.size() + b.rbegin()->first.size() <= kMaxFactors;
 }
 
-Polynomial scaled(const Polynomial& a, int64_t factor) { return a * Polynomial{{{}, factor}}; }
+Polynomial scaled(const Polynomial& a, int64_t factor) {
+  if (factor == 0) return {};
+  Polynomial result = a;
+  for (auto& [monomial, coefficient] : result) coefficient = product_of(coefficient, factor);
+  return result;
+}
 
 // A product of atoms: one of sums or of products is a product that does not expand.
 static bool is_monomial(Expr expr) {
@@ -70,7 +77,7 @@ Polynomial to_polynomial(Expr expr) {
     Polynomial result = to_polynomial(expr->args[0]);
     for (size_t i = 1; i < expr->args.size(); ++i) {
       const Polynomial next = to_polynomial(expr->args[i]);
-      result = expr->op == ExprOp::Add ? result + next : result * next;
+      result = expr->op == ExprOp::Add ? std::move(result) + next : result * next;
     }
     return result;
   }

@@ -30,7 +30,7 @@ struct CoefficientOverflow : UserError {
 // The polynomial of an Int64 expression; atoms are its non-polynomial parts.
 Polynomial to_polynomial(Expr expr);
 Expr from_polynomial(ExprPool& pool, const Polynomial& polynomial);
-Polynomial operator+(const Polynomial& a, const Polynomial& b);
+Polynomial operator+(Polynomial a, const Polynomial& b);
 Polynomial operator*(const Polynomial& a, const Polynomial& b);
 // Whether a product is expanded. Powers of sums have exponentially many terms; a product that is
 // not expanded stays one atom.

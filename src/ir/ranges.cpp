@@ -190,7 +190,7 @@ class Prover {
           if (term.size() > kMaxTerms) return std::nullopt;
         }
       }
-      bound = bound + term;
+      bound = std::move(bound) + term;
     }
     // ⌊(q·d + r)/d⌋ <= q when r <= d - 1, which holds for the usual r = -1.
     const Polynomial minus_one{{{}, -1}};
@@ -218,7 +218,7 @@ class Prover {
         term = term * factor;
         if (term.size() > kMaxTerms) return false;
       }
-      shifted = shifted + term;
+      shifted = std::move(shifted) + term;
     }
     return all_nonnegative(shifted);
   }
@@ -261,7 +261,7 @@ class Prover {
           if (term.size() > kMaxTerms) return false;
         }
       }
-      bound = bound + term;
+      bound = std::move(bound) + term;
     }
     return sizes_nonnegative(bound, depth);
   }

@@ -21,13 +21,25 @@ bool limited_by(ir::ExprPool& pool, ir::Expr limited, ir::Expr size) {
          std::find(limited->args.begin(), limited->args.end(), size) != limited->args.end();
 }
 
-// A sum or product of symbols and positive numbers. It has no bound, which is seen without a proof.
+// Whether it is seen without a proof that the size has no bound: a symbol, and what grows with one.
 bool grows(ir::Expr size) {
-  if (size->op == ir::ExprOp::Symbol) return true;
-  if (size->op != ir::ExprOp::Add && size->op != ir::ExprOp::Mul) return false;
-  return std::all_of(size->args.begin(), size->args.end(), [](ir::Expr part) {
-    return part->is_constant() ? part->integer > 0 : grows(part);
-  });
+  const auto part_grows = [](ir::Expr part) { return part->is_constant() || grows(part); };
+  const auto positive = [](ir::Expr part) { return !part->is_constant() || part->integer > 0; };
+  switch (size->op) {
+    case ir::ExprOp::Symbol:
+      return true;
+    case ir::ExprOp::Add:
+      return std::all_of(size->args.begin(), size->args.end(), part_grows);
+    case ir::ExprOp::Mul:
+      return std::all_of(size->args.begin(), size->args.end(), part_grows) &&
+             std::all_of(size->args.begin(), size->args.end(), positive);
+    case ir::ExprOp::FloorDiv:
+      return grows(size->args[0]) && size->args[1]->is_constant() && size->args[1]->integer > 0;
+    case ir::ExprOp::Max:
+      return std::any_of(size->args.begin(), size->args.end(), grows);
+    default:
+      return false;
+  }
 }
 
 // A size that is 1 wherever an element exists: a slice of one element.

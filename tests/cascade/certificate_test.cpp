@@ -51,17 +51,41 @@ TEST(Certificate, TestsFormsOfLongRows) {
   EXPECT_GT(certificate.cases, 70);
 }
 
-// Sums of x and of x·x are not sums of unrelated elements: such forms keep their arithmetic.
-TEST(Certificate, KeepsElementsTogetherThatTheFormTakesApart) {
+// The variance of computed elements by the mean of their squares.
+void variance(Writer& writer, ir::Expr n) {
+  ir::Expr x = writer.f(ir::ExprOp::Tanh, writer.div(writer.x(0), writer.x(1)));
+  ir::Expr mean = writer.div(writer.sum(x), n);
+  ir::Expr squares = writer.div(writer.sum(writer.square(x)), n);
+  writer.out(writer.sub(squares, writer.square(mean)));
+}
+
+// Sums of x and of x·x are not sums of unrelated elements: x is the element of both. Rows of
+// elements have five lengths, rows of the graph's sizes four.
+TEST(Certificate, DividesElementsThatHoldOthers) {
   ir::ExprPool pool;
   Writer writer(pool);
-  ir::Expr mean = writer.div(writer.sum(writer.x(0)), writer.n());
-  ir::Expr squares = writer.div(writer.sum(writer.square(writer.x(0))), writer.n());
-  writer.out(writer.sub(squares, writer.square(mean)));
+  variance(writer, writer.n());
   auto derived = std::get<cascade::Derivation>(derive(pool, writer.cascade));
-  EXPECT_TRUE(certify(pool, writer.cascade, derived.streaming).valid);
+  const cascade::Certificate certificate = certify(pool, writer.cascade, derived.streaming);
+  EXPECT_TRUE(certificate.valid) << certificate.failure;
+  EXPECT_EQ(certificate.cases, 9 * 5 * 3);
   derived.streaming.accumulators[1].transport = nullptr;
   EXPECT_FALSE(certify(pool, writer.cascade, derived.streaming).valid);
+}
+
+// A constant that stands for the number of elements is right for rows of that length alone.
+TEST(Certificate, TestsTheGraphsLength) {
+  for (const int64_t length : {5, 64, 700}) {
+    ir::ExprPool pool;
+    Writer writer(pool, true, length);
+    variance(writer, writer.num(static_cast<double>(length)));
+    auto derived = std::get<cascade::Derivation>(derive(pool, writer.cascade));
+    const cascade::Certificate certificate = certify(pool, writer.cascade, derived.streaming);
+    EXPECT_TRUE(certificate.valid) << certificate.failure;
+    EXPECT_GT(certificate.cases, 0);
+    derived.streaming.accumulators[1].transport = nullptr;
+    EXPECT_FALSE(certify(pool, writer.cascade, derived.streaming).valid);
+  }
 }
 
 }  // namespace

@@ -125,7 +125,8 @@ bool is_finite(Kind kind) { return kind < Kind::SomeMinusInf; }
 
 constexpr double kTolerance = 1e-6;
 constexpr int64_t kLongestRow = 1024;
-constexpr int64_t kWorthThreads = 64;  // shorter rows take less time than starting threads
+constexpr int64_t kMostTiles = 16;      // of two elements or more
+constexpr int64_t kWorthThreads = 256;  // shorter rows take less time than starting threads
 
 struct Case {
   Kind kind;
@@ -145,13 +146,19 @@ std::vector<Case> cases_for(ir::Expr extent) {
   return cases;
 }
 
-// Rows of elements have any length.
-std::vector<Case> cases_of_elements() {
+// A row has at least k elements for a TopK.
+int64_t fewest_elements(const Cascade& cascade) {
+  int64_t fewest = 0;
+  for (const Stage& stage : cascade.stages) {
+    if (stage.k > 1) fewest = std::max(fewest, stage.k);
+  }
+  return fewest;
+}
+
+std::vector<Case> cases_of_elements(const std::vector<int64_t>& lengths) {
   std::vector<Case> cases;
   for (Kind kind : kKinds) {
-    for (const int64_t length : {1, 2, 3, 7, 61}) {
-      cases.push_back({kind, length, cases.size() + 17, length});
-    }
+    for (const int64_t length : lengths) cases.push_back({kind, length, cases.size() + 17, length});
   }
   return cases;
 }
@@ -165,12 +172,9 @@ class Trial {
         hidden_(hidden),
         exact_infinities_(streaming.exact_infinities),
         finite_(values_behind_guards(cascade)),
+        fewest_(fewest_elements(cascade)),
         unfused_(cascade),
-        fused_(streaming) {
-    for (const Stage& stage : cascade.stages) {
-      if (stage.k > 1) fewest_ = std::max(fewest_, stage.k);
-    }
-  }
+        fused_(streaming) {}
 
   Certificate run(const Case& test) {
     Certificate certificate;
@@ -186,7 +190,7 @@ class Trial {
     const int64_t n = row.length;
     const std::vector<std::pair<std::vector<int64_t>, int64_t>> segmentations = {
         {{0, n}, std::max<int64_t>(n, 1)},
-        {{0, (n + 1) / 2, (n + 1) / 2, n}, 2},
+        {{0, (n + 1) / 2, (n + 1) / 2, n}, std::max<int64_t>(n / kMostTiles, 2)},
         {{0, n / 3, n - n / 4, n}, std::max<int64_t>(n / 5, 1)}};
     for (const auto& [bounds, tile] : segmentations) {
       const RowResult actual = fused_.run(row, bounds, tile);
@@ -240,7 +244,7 @@ class Trial {
   const ir::Expr hidden_;
   const bool exact_infinities_;
   const std::set<int64_t> finite_;
-  int64_t fewest_ = 0;  // a row has at least k elements for a TopK
+  const int64_t fewest_;
   UnfusedSimulator unfused_;
   StreamingSimulator fused_;
 };
@@ -248,7 +252,8 @@ class Trial {
 // Each thread has its own simulators, and the cases' results are joined in order, so that the
 // certificate is that of a single thread which stops at the first failure.
 Certificate certificate_of(const Sides& sides, ir::Expr hidden, const std::vector<Case>& cases,
-                           ThreadPool& threads) {
+                           int thread_count) {
+  ThreadPool threads(thread_count);
   std::vector<Certificate> parts(cases.size());
   std::atomic<int64_t> first_failure = static_cast<int64_t>(cases.size());
   std::vector<std::unique_ptr<Trial>> trials(static_cast<size_t>(threads.size()));
@@ -281,15 +286,21 @@ Certificate certify(ir::ExprPool& pool, const Cascade& cascade, const Streaming&
   ElementReads reads(pool);
   const Sides sides = with_contractions_read(pool, {cascade, streaming}, reads);
   const ir::Expr hidden = hidden_elements(pool, sides.streaming);
+  const ir::Expr extent = cascade.stream->extent();
+  const bool fixed = extent->is_constant();
+  const int threads = fixed && extent->integer >= kWorthThreads ? 0 : 1;
   // An identity of arbitrary elements needs none of the arithmetic of sizes and inputs. Masks are
-  // part of that arithmetic.
+  // part of that arithmetic. Most identities hold for rows of any length, some only for the
+  // graph's: where a constant stands for it.
   if (Sides elements = sides; hidden->is_constant(0) && read_elements(elements, pool, reads)) {
-    ThreadPool one(1);
-    const Certificate certificate = certificate_of(elements, hidden, cases_of_elements(), one);
+    const int64_t several = 17 + fewest_elements(cascade);  // segments and tiles
+    Certificate certificate =
+        certificate_of(elements, hidden, cases_of_elements({1, 2, 3, 7, several}), 1);
+    if (!certificate.valid && fixed) {
+      certificate = certificate_of(elements, hidden, cases_of_elements({extent->integer}), threads);
+    }
     if (certificate.valid && certificate.cases > 0) return certificate;
   }
-  ir::Expr extent = cascade.stream->extent();
-  ThreadPool threads(extent->is_constant() && extent->integer >= kWorthThreads ? 0 : 1);
   return certificate_of(sides, hidden, cases_for(extent), threads);
 }
 

@@ -14,8 +14,6 @@ class ElementReads {
   explicit ElementReads(ir::ExprPool& pool) : pool_(pool) {}
   // The same read for the same expression.
   ir::Expr of(ir::Expr expr);
-  // The read of an expression that has one; else null.
-  ir::Expr known(ir::Expr expr) const;
 
  private:
   static constexpr int64_t kFirst = int64_t{1} << 40;
@@ -36,10 +34,10 @@ struct Sides {
 // Contractions inside bodies become elements, as the algebra treats them.
 Sides with_contractions_read(ir::ExprPool& pool, const Sides& sides, ElementReads& reads);
 
-// The largest parts of the cascade's expressions that hold reads and no leaf become elements, in
-// the cascade and in the streaming form. An identity that holds for all elements holds for those
-// that the parts compute. False where the streaming form has reads outside of these parts, since it
-// takes one of them apart.
+// The largest parts that hold reads and no leaf, and that the cascade and the streaming form share,
+// become elements in both. A part that holds another one, as x·x does beside x, is divided, since
+// unrelated elements would take their place. An identity that holds for all elements holds for
+// those that the parts compute. False where reads outside of shared parts remain.
 bool read_elements(Sides& sides, ir::ExprPool& pool, ElementReads& reads);
 
 }  // namespace redfuser::cascade

@@ -253,8 +253,9 @@ class TileContext {
   const State& empty() const { return empty_; }
   int64_t left_out() const { return left_out_; }
 
-  State folded(const State& old, int64_t begin, int64_t end) const {
-    State next = old;
+  void fold(State& next, int64_t begin, int64_t end) const {
+    old_ = next;
+    const State& old = old_;
     next.count += end - begin;
     for (size_t k = 0; k < streaming_.accumulators.size(); ++k) {
       const Accumulator& a = streaming_.accumulators[k];
@@ -274,11 +275,13 @@ class TileContext {
         next.partials[k][p] = combine(a.reduction, a.k, transported(k, p, old, next), tile);
       }
     }
-    return next;
   }
 
-  State merged(const State& s, const State& t) const {
-    State next = empty();
+  // Merges `t` into `next`.
+  void merge(State& next, const State& t) const {
+    old_ = next;
+    const State& s = old_;
+    next = empty();
     next.count = s.count + t.count;
     for (size_t k = 0; k < streaming_.accumulators.size(); ++k) {
       const Accumulator& a = streaming_.accumulators[k];
@@ -287,7 +290,6 @@ class TileContext {
             combine(a.reduction, a.k, transported(k, p, s, next), transported(k, p, t, next));
       }
     }
-    return next;
   }
 
   // Finished results of one state, by stage and point; later ones use earlier ones.
@@ -361,6 +363,7 @@ class TileContext {
   Tape* const hidden_;
   mutable int64_t left_out_ = 0;
   mutable std::vector<double> lifted_, hides_;  // of a tile
+  mutable State old_;                           // before the present tile or merge
   std::vector<Points> accumulator_points_, stage_points_;
   State empty_;
 };
@@ -396,13 +399,13 @@ int64_t StreamingSimulator::left_out() const { return impl_->left_out; }
 RowResult StreamingSimulator::Impl::run(const Row& row, const std::vector<int64_t>& bounds,
                                         int64_t tile, Tape* hidden) {
   TileContext machine(streaming, tapes, row, hidden);
-  State total = machine.empty();
+  State total = machine.empty(), segment;
   for (size_t i = 0; i + 1 < bounds.size(); ++i) {
-    State segment = machine.empty();
+    segment = machine.empty();
     for (int64_t begin = bounds[i]; begin < bounds[i + 1]; begin += tile) {
-      segment = machine.folded(segment, begin, std::min(begin + tile, bounds[i + 1]));
+      machine.fold(segment, begin, std::min(begin + tile, bounds[i + 1]));
     }
-    total = machine.merged(total, segment);
+    machine.merge(total, segment);
   }
   left_out = machine.left_out();
   RowResult out;

@@ -12,6 +12,12 @@ Tape::Tape(ir::Expr root) {
   slot_of(root);
   slots_.clear();
   values_.resize(operations_.size() * kWidth);
+  for (size_t i = 0; i < operations_.size(); ++i) {
+    ir::Expr expr = operations_[i].expr;
+    if (!expr->is_constant()) continue;
+    const double value = is_float(expr->dtype) ? expr->number : static_cast<double>(expr->integer);
+    std::fill_n(values_.data() + i * kWidth, kWidth, value);
+  }
 }
 
 // Arguments precede their users, so the root is last.
@@ -30,7 +36,7 @@ uint32_t Tape::slot_of(ir::Expr expr) {
     read.indices.assign(slots.size(), ir::ExprNode{ir::ExprOp::Constant, DType::Int64});
     for (const ir::ExprNode& index : read.indices) read.node.args.push_back(&index);
   }
-  operations_.push_back({expr, arguments_.size(), reads_.size() - 1});
+  operations_.push_back({expr, arguments_.size(), reads_.size() - 1, false});
   arguments_.insert(arguments_.end(), slots.begin(), slots.end());
   const auto slot = static_cast<uint32_t>(operations_.size() - 1);
   slots_.emplace(expr, slot);
@@ -38,29 +44,39 @@ uint32_t Tape::slot_of(ir::Expr expr) {
 }
 
 double Tape::run(const ir::Environment& environment) {
-  run(environment, {nullptr, 0, 1}, false);
+  const Points one{nullptr, 0, 1};
+  set_axis(nullptr);
+  run(environment, one, one.count, false);
   return values_[values_.size() - kWidth];
 }
 
 void Tape::run(const ir::Environment& environment, const AxisRange& range, double* results) {
+  set_axis(range.axis);
+  const auto width = std::min(kWidth, static_cast<size_t>(range.end - range.begin));
   for (int64_t begin = range.begin; begin < range.end; begin += kWidth) {
     const auto count = std::min(kWidth, static_cast<size_t>(range.end - begin));
-    run(environment, {range.axis, begin, count}, begin > range.begin);
+    run(environment, {range.axis, begin, count}, width, begin > range.begin);
     results = std::copy_n(values_.end() - kWidth, count, results);
   }
 }
 
+void Tape::set_axis(ir::Expr axis) {
+  if (axis == axis_) return;
+  axis_ = axis;
+  for (Operation& operation : operations_) {
+    operation.varies = axis != nullptr && operation.expr->depends_on(axis);
+  }
+}
+
 // `again`: what does not depend on the axis is known.
-void Tape::run(const ir::Environment& environment, const Points& points, bool again) {
+void Tape::run(const ir::Environment& environment, const Points& points, size_t width, bool again) {
   double* row = values_.data();
   for (const Operation& operation : operations_) {
-    const bool varies = points.axis != nullptr && operation.expr->depends_on(points.axis);
-    if (varies) {
+    if (operation.varies) {
       compute(operation, environment, points, row);
-    } else if (!again) {
+    } else if (!again && !operation.expr->is_constant()) {
       compute(operation, environment, {nullptr, 0, 1}, row);
-      // Later rows may be longer than this one.
-      if (points.axis != nullptr) std::fill_n(row + 1, kWidth - 1, *row);
+      std::fill(row + 1, row + width, *row);
     }
     row += kWidth;
   }
@@ -83,9 +99,6 @@ void Tape::compute(const Operation& operation, const ir::Environment& environmen
   const size_t count = points.count;
   const auto arg = [&](size_t i) { return argument(operation, i); };
   switch (expr->op) {
-    case ir::ExprOp::Constant:
-      *results = is_float(expr->dtype) ? expr->number : static_cast<double>(expr->integer);
-      return;
     case ir::ExprOp::Axis:
       for (size_t i = 0; i < count; ++i) {
         results[i] = expr == points.axis

@@ -36,6 +36,7 @@ class Tape {
     ir::Expr expr;
     size_t first;  // of its arguments' slots, in `arguments_`
     size_t read;   // of `reads_`
+    bool varies;   // along `axis_`
   };
   // A read as the environment gets it: its indices are constants.
   struct ConcreteRead {
@@ -50,7 +51,10 @@ class Tape {
   };
 
   uint32_t slot_of(ir::Expr expr);
-  void run(const ir::Environment& environment, const Points& points, bool again);
+  void set_axis(ir::Expr axis);
+  // What does not depend on the axis gets `width` equal values: later points may be more than
+  // these.
+  void run(const ir::Environment& environment, const Points& points, size_t width, bool again);
   void compute(const Operation& operation, const ir::Environment& environment, const Points& points,
                double* results);
   void read(const Operation& operation, const ir::Environment& environment, size_t count,
@@ -59,11 +63,12 @@ class Tape {
     return values_.data() + arguments_[operation.first + i] * kWidth;
   }
 
-  std::vector<Operation> operations_;  // operation i computes kWidth values from i * kWidth on
+  std::vector<Operation> operations_;  // operation i computes kWidth values from i * kWidth
   std::vector<uint32_t> arguments_;
   std::vector<double> values_;
   std::vector<ConcreteRead> reads_;
   std::unordered_map<ir::Expr, uint32_t> slots_;
+  ir::Expr axis_ = nullptr;  // of the last run
 };
 
 }  // namespace redfuser::cascade

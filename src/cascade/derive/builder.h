@@ -12,7 +12,7 @@ namespace redfuser::cascade {
 
 class StreamingBuilder {
  public:
-  StreamingBuilder(ir::ExprPool& pool, const Cascade& cascade);
+  StreamingBuilder(ir::ExprPool& pool, const Cascade& cascade, bool texts);
 
   ir::ExprPool& pool() const { return pool_; }
   const Cascade& cascade() const { return cascade_; }
@@ -28,6 +28,9 @@ class StreamingBuilder {
   // Results of stages replaced by their running values over State leaves.
   ir::Expr running(ir::Expr over_results);
 
+  // For a report; empty if texts are not wanted.
+  std::string text(ir::Expr expr) const { return texts_ ? to_string(pool_, expr) : std::string(); }
+
   void finish(size_t stage, ir::Expr value, Form form);
   Streaming streaming;
   std::vector<StageReport> reports;
@@ -35,6 +38,7 @@ class StreamingBuilder {
  private:
   ir::ExprPool& pool_;
   const Cascade& cascade_;
+  const bool texts_;
   std::vector<ir::Expr> running_finish_;  // `streaming.finish` over State leaves
 };
 

@@ -10,8 +10,8 @@
 
 namespace redfuser::cascade {
 
-StreamingBuilder::StreamingBuilder(ir::ExprPool& pool, const Cascade& cascade)
-    : pool_(pool), cascade_(cascade) {
+StreamingBuilder::StreamingBuilder(ir::ExprPool& pool, const Cascade& cascade, bool texts)
+    : pool_(pool), cascade_(cascade), texts_(texts) {
   streaming.cascade = cascade;
 }
 
@@ -77,7 +77,7 @@ void StreamingBuilder::finish(size_t stage, ir::Expr value, Form form) {
   StageReport& report = reports.emplace_back();
   report.reduce = name_of(s.reduction);
   report.form = name_of(form);
-  report.F = to_string(pool_, s.body);
+  report.F = text(s.body);
 }
 
 namespace {
@@ -104,9 +104,10 @@ std::optional<Refusal> derive_stage(StreamingBuilder& builder, size_t stage) {
 
 }  // namespace
 
-std::variant<Derivation, StageRefusal> derive(ir::ExprPool& pool, const Cascade& input) {
+std::variant<Derivation, StageRefusal> derive(ir::ExprPool& pool, const Cascade& input,
+                                              bool texts) {
   const Cascade cascade = centre_moments(pool, input);
-  StreamingBuilder builder(pool, cascade);
+  StreamingBuilder builder(pool, cascade, texts);
   for (size_t i = 0; i < cascade.stages.size(); ++i) {
     const std::optional<Refusal> refusal = derive_stage(builder, i);
     if (refusal) return StageRefusal{i, *refusal};

@@ -21,7 +21,9 @@ struct Derivation {
 };
 
 // Chooses a form for every stage (plain, deferred, rescaled, translated) and derives lift,
-// transport and finish; refuses at the first stage whose body cannot be separated.
-std::variant<Derivation, StageRefusal> derive(ir::ExprPool& pool, const Cascade& cascade);
+// transport and finish; refuses at the first stage whose body cannot be separated. The expressions
+// in the stages' reports are written only with `texts`.
+std::variant<Derivation, StageRefusal> derive(ir::ExprPool& pool, const Cascade& cascade,
+                                              bool texts = true);
 
 }  // namespace redfuser::cascade

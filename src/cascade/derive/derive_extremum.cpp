@@ -169,8 +169,8 @@ std::optional<Refusal> derive_extremum(StreamingBuilder& builder, size_t stage) 
   const bool ranked = is_ranked(s.reduction);
   const bool value = s.reduction == ir::Reduction::Max || s.reduction == ir::Reduction::Min;
   builder.finish(stage, value ? phi(builder.state(number)) : builder.state(number), Form::Deferred);
-  builder.reports.back().G = to_string(pool, extremum.u);
-  builder.reports.back().H = to_string(pool, extremum.phi);
+  builder.reports.back().G = builder.text(extremum.u);
+  builder.reports.back().H = builder.text(extremum.phi);
   if (ranked) {
     // Ranked values are read by rank; φ is applied at the read.
     const int64_t read = -(2 * static_cast<int64_t>(stage) + 2);

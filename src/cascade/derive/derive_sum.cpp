@@ -187,14 +187,14 @@ TermForm derive_term(StreamingBuilder& builder, size_t stage, const Term& term, 
                         : pool.select(empty(builder.running(c)), pool.number(infinity, dtype),
                                       pool.number(1, dtype));
     value = pool.mul(builder.state(number), owed);
-    result.G = to_string(pool, lift_of(builder, stage, term, nullptr, dtype));
-    result.rho = to_string(pool, pool.make(ir::ExprOp::Exp, {pool.sub(before, now)}));
+    result.G = builder.text(lift_of(builder, stage, term, nullptr, dtype));
+    result.rho = builder.text(pool.make(ir::ExprOp::Exp, {pool.sub(before, now)}));
   } else {
     result.form = term.uses_results() ? Form::Deferred : Form::Plain;
     accumulator.form = Form::Plain;
     accumulator.lift = lift_of(builder, stage, term, nullptr, dtype);
     value = builder.state(builder.accumulate(accumulator));
-    result.G = to_string(pool, accumulator.lift);
+    result.G = builder.text(accumulator.lift);
   }
   if (term.coefficient != 1) value = pool.mul(value, pool.number(term.coefficient, dtype));
   if (!term.d.empty()) value = pool.mul(value, product(pool, term.d, dtype));
@@ -207,7 +207,7 @@ TermForm derive_term(StreamingBuilder& builder, size_t stage, const Term& term, 
   if (!term.d_inverse.empty()) H = pool.div(H, product(pool, term.d_inverse, dtype));
   if (!term.exp_d.empty())
     H = pool.mul(H, pool.make(ir::ExprOp::Exp, {sum(pool, term.exp_d, dtype)}));
-  result.H = to_string(pool, H);
+  result.H = builder.text(H);
   result.finish = value;
   return result;
 }

@@ -384,8 +384,8 @@ class MomentBuilder {
     }
     builder_.finish(stage_, value, Form::Translated);
     StageReport& report = builder_.reports.back();
-    report.G = "centred moments of " + to_string(pool_, moments_.atoms[0]);
-    report.H = to_string(pool_, value);
+    report.G = "centred moments of " + builder_.text(moments_.atoms[0]);
+    report.H = builder_.text(value);
     report.rho = "binomial shift of the centre";
     return true;
   }

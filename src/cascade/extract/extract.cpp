@@ -10,6 +10,7 @@
 #include "cascade/extract/merge_loops.h"
 #include "cascade/extract/split_rows.h"
 #include "ir/contraction.h"
+#include "ir/expr_map.h"
 
 namespace redfuser::cascade {
 namespace {
@@ -61,6 +62,11 @@ class Extractor {
     const std::vector<ir::Expr> first = top_reductions(outputs_[reducing[0]].body);
     for (const size_t i : reducing) {
       if (i == reducing[0]) continue;
+      const std::vector<ir::Expr> own = top_reductions(outputs_[i].body);
+      if (std::all_of(own.begin(), own.end(), [&](ir::Expr e) { return contains(first, e); })) {
+        rename_axes(i, own);
+        continue;
+      }
       rename_axes(i);
       AxisMatch matched;
       bool any = false;
@@ -102,17 +108,22 @@ class Extractor {
   }
 
   // Outputs use the same axes: the rows of a transposed output would otherwise be confused with the
-  // first one's.
-  void rename_axes(size_t number) {
+  // first one's. Those that an expression of `matched` depends on are right already.
+  void rename_axes(size_t number, const std::vector<ir::Expr>& matched = {}) {
     std::vector<std::pair<ir::Expr, ir::Expr>> map;
     for (size_t i = 0; i < loops_[number].size(); ++i) {
       ir::Expr axis = loops_[number][i];
+      if (std::any_of(matched.begin(), matched.end(),
+                      [&](ir::Expr e) { return e->depends_on(axis); })) {
+        continue;
+      }
       map.emplace_back(axis, pool_.shared_axis(fmt::format("o{}", i), axis->extent()));
     }
     replace_axes(number, map);
   }
 
   void replace_axes(size_t number, const std::vector<std::pair<ir::Expr, ir::Expr>>& map) {
+    if (map.empty()) return;
     LoweredOutput& output = outputs_[number];
     output.body = pool_.substitute(output.body, map);
     for (ir::Expr& axis : output.axes) axis = pool_.substitute(axis, map);
@@ -121,23 +132,23 @@ class Extractor {
 
   static std::vector<ir::Expr> top_reductions(ir::Expr body) {
     std::vector<ir::Expr> found;
-    std::set<ir::Expr> seen;
-    std::function<void(ir::Expr, ir::Expr)> go = [&](ir::Expr e, ir::Expr inside) {
-      if (!seen.insert(e).second || e->op == ir::ExprOp::Axis) return;
+    ir::ExprMap seen;
+    const auto go = [&](const auto& self, ir::Expr e, ir::Expr inside) -> void {
+      if (!seen.add(e) || e->op == ir::ExprOp::Axis) return;
       if (e->op == ir::ExprOp::Reduce && !(inside && e->depends_on(inside->bound_axis()))) {
-        go(e->body(), e);
+        self(self, e->body(), e);
         found.push_back(e);
         return;
       }
-      for (ir::Expr arg : e->args) go(arg, inside);
+      for (ir::Expr arg : e->args) self(self, arg, inside);
     };
-    go(body, nullptr);
+    go(go, body, nullptr);
     return found;
   }
 
   // Stages in order of dependence: the stages that a body uses come first.
   void collect(ir::Expr e) {
-    if (!seen_.insert(e).second || e->op == ir::ExprOp::Axis) return;
+    if (!seen_.add(e) || e->op == ir::ExprOp::Axis) return;
     if (e->op != ir::ExprOp::Reduce) {
       for (ir::Expr arg : e->args) collect(arg);
       return;
@@ -249,15 +260,15 @@ class Extractor {
     for (ir::Expr axis : free_axes_of(reduce)) {
       std::vector<Digits> digits;
       bool fine = false;
-      std::set<ir::Expr> seen;
-      std::function<void(ir::Expr)> go = [&](ir::Expr e) {
-        if (!e->depends_on(axis) || !seen.insert(e).second) return;
+      ir::ExprMap seen;
+      const auto go = [&](const auto& self, ir::Expr e) -> void {
+        if (!e->depends_on(axis) || !seen.add(e)) return;
         if (auto part = digits_of(e, axis)) return digits.push_back(*part);
         fine |= e->op == ir::ExprOp::FloorMod;
         if (e->op == ir::ExprOp::FloorDiv) return;
-        for (ir::Expr arg : e->args) go(arg);
+        for (ir::Expr arg : e->args) self(self, arg);
       };
-      go(reduce);
+      go(go, reduce);
       if (!fine && !covered(digits, axis)) {
         throw NotACascade{"an output repeats rows along one of its axes"};
       }
@@ -441,7 +452,7 @@ class Extractor {
   Axes axes_;
   std::vector<std::vector<ir::Expr>> loops_;  // of every output: its axes, outermost first
   Extraction result_;
-  std::set<ir::Expr> seen_;
+  ir::ExprMap seen_;
   std::set<std::pair<ir::Expr, ir::Expr>> inner_seen_;
   std::vector<ir::Expr> stages_;
   std::map<ir::Expr, std::vector<ir::Expr>, ById> columns_;

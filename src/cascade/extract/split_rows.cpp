@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "ir/expr_map.h"
+
 namespace redfuser::cascade {
 namespace {
 
@@ -22,13 +24,13 @@ class Look {
 
  private:
   void outside(ir::Expr e) {
-    if (!e->depends_on(axis_) || !outside_.insert(e).second) return;
+    if (!e->depends_on(axis_) || !outside_.add(e)) return;
     if (e->op == ir::ExprOp::Reduce) return inside(e);
     for (ir::Expr arg : e->args) outside(arg);
   }
 
   void inside(ir::Expr e) {
-    if (!e->depends_on(axis_) || !inside_.insert(e).second) return;
+    if (!e->depends_on(axis_) || !inside_.add(e)) return;
     if (e->op == ir::ExprOp::FloorDiv && e->args[0] == axis_ && e->args[1]->free_axes.empty() &&
         !e->args[1]->has_read) {
       sight_.divisors.insert(e->args[1]);
@@ -40,7 +42,7 @@ class Look {
 
   ir::Expr axis_;
   Sight sight_;
-  std::set<ir::Expr> outside_, inside_;
+  ir::ExprMap outside_, inside_;
 };
 
 }  // namespace

@@ -8,27 +8,6 @@
 namespace redfuser::cpu {
 namespace {
 
-// The inner values of a run. Another step may have computed them as well, for others than the
-// region: theirs come back at the end.
-class InnerValues {
- public:
-  InnerValues(RunContext& context, const std::vector<ir::ValueId>& inner)
-      : context_(context), inner_(inner) {
-    for (const ir::ValueId id : inner_) others_.push_back(std::move(value(id)));
-  }
-  InnerValues(const InnerValues&) = delete;
-  ~InnerValues() {
-    for (size_t i = 0; i < inner_.size(); ++i) value(inner_[i]) = std::move(others_[i]);
-  }
-
- private:
-  Tensor& value(ir::ValueId id) const { return context_.values[static_cast<size_t>(id)]; }
-
-  RunContext& context_;
-  const std::vector<ir::ValueId>& inner_;
-  std::vector<Tensor> others_;
-};
-
 class DivisionPlan final : public StepPlan {
  public:
   DivisionPlan(std::shared_ptr<const Divisions> divisions, size_t number, int64_t inner_bytes)
@@ -36,29 +15,49 @@ class DivisionPlan final : public StepPlan {
         division_(divisions_->all().at(number)),
         inner_bytes_(inner_bytes) {}
 
+  // The region's steps have values of their own: another step may have computed inner ones as well,
+  // for others than the region.
   void run(RunContext& context) const override {
-    const InnerValues values(context, division_.inner);
-    for (size_t i = 0; i < division_.steps.size(); ++i) {
-      const fuse::Step& step = division_.steps[i];
-      if (const auto* alias = std::get_if<fuse::AliasStep>(&step.kind)) {
-        context.values[static_cast<size_t>(alias->value)] =
-            context.values[static_cast<size_t>(alias->source)].reshaped(
-                dims_of(context.graph, alias->value, context.symbols));
-      } else {
-        division_.kernels[i]->run(context);
-      }
-      for (const ir::ValueId id : step.frees) {
-        const auto& inner = division_.inner;
-        if (std::find(inner.begin(), inner.end(), id) == inner.end()) continue;
-        context.values[static_cast<size_t>(id)] = Tensor();
-      }
+    const RegionGraph& region = divisions_->region();
+    std::vector<Tensor> values, targets;
+    for (const ir::ValueId id : region.values) {
+      values.push_back(context.values[static_cast<size_t>(id)]);
+      if (!context.targets.empty()) targets.push_back(context.targets[static_cast<size_t>(id)]);
     }
-    context.inner_bytes = std::max(context.inner_bytes, inner_bytes_);
+    for (const auto* computed : {&division_.inner, &region.step.writes}) {
+      for (const ir::ValueId id : *computed) values[static_cast<size_t>(id)] = Tensor();
+    }
+    RunContext part{*region.graph, values, context.symbols, context.pool};
+    part.room = context.room;
+    part.tune = context.tune;
+    part.targets = targets;
+    for (size_t i = 0; i < division_.steps.size(); ++i) run_step(part, i);
+    for (const ir::ValueId id : region.step.writes) {
+      const auto whole = static_cast<size_t>(region.values[static_cast<size_t>(id)]);
+      context.values[whole] = std::move(values[static_cast<size_t>(id)]);
+    }
+    context.inner_bytes = std::max({context.inner_bytes, part.inner_bytes, inner_bytes_});
   }
 
   int64_t inner_bytes() const override { return inner_bytes_; }
 
  private:
+  void run_step(RunContext& part, size_t number) const {
+    const fuse::Step& step = division_.steps[number];
+    if (const auto* alias = std::get_if<fuse::AliasStep>(&step.kind)) {
+      part.values[static_cast<size_t>(alias->value)] =
+          part.values[static_cast<size_t>(alias->source)].reshaped(
+              dims_of(part.graph, alias->value, part.symbols));
+    } else {
+      division_.kernels[number]->run(part);
+    }
+    for (const ir::ValueId id : step.frees) {
+      const auto& inner = division_.inner;
+      if (std::find(inner.begin(), inner.end(), id) == inner.end()) continue;
+      part.values[static_cast<size_t>(id)] = Tensor();
+    }
+  }
+
   std::shared_ptr<const Divisions> divisions_;
   const Divisions::Division& division_;
   int64_t inner_bytes_;
@@ -68,9 +67,9 @@ class DivisionPlan final : public StepPlan {
 
 const std::vector<Divisions::Division>& Divisions::all() const {
   std::call_once(made_, [&] {
-    own_ = std::make_shared<const ir::Graph>(clone(graph_));
-    const std::set<ir::ValueId> outputs(step_.writes.begin(), step_.writes.end());
-    for (fuse::Alternative& alternative : fuse::alternatives(*own_, step_)) {
+    region_ = region_graph(graph_, step_);
+    const std::set<ir::ValueId> outputs(region_.step.writes.begin(), region_.step.writes.end());
+    for (fuse::Alternative& alternative : fuse::alternatives(*region_.graph, region_.step)) {
       Division division{std::move(alternative.name), std::move(alternative.steps), {}, {}};
       for (const fuse::Step& step : division.steps) {
         for (const ir::ValueId id : step.writes) {
@@ -81,7 +80,7 @@ const std::vector<Divisions::Division>& Divisions::all() const {
     }
     for (Division& division : divisions_) {
       for (const fuse::Step& step : division.steps) {
-        division.kernels.push_back(make_kernel(*own_, step));
+        division.kernels.push_back(make_kernel(*region_.graph, step));
       }
     }
   });
@@ -100,10 +99,11 @@ Divisions::Cost Divisions::cost(const Division& division, std::span<const int64_
 
 int64_t Divisions::bytes(const Division& division, std::span<const int64_t> symbols) const {
   int64_t sum = 0;
+  const ir::Graph& graph = *region_.graph;
   for (const ir::ValueId id : division.inner) {
-    const auto width = static_cast<int64_t>(size_of(graph_.values[static_cast<size_t>(id)].dtype));
+    const auto width = static_cast<int64_t>(size_of(graph.values[static_cast<size_t>(id)].dtype));
     int64_t bytes = 0;
-    if (__builtin_mul_overflow(element_count(dims_of(graph_, id, symbols)), width, &bytes) ||
+    if (__builtin_mul_overflow(element_count(dims_of(graph, id, symbols)), width, &bytes) ||
         __builtin_add_overflow(sum, bytes, &sum)) {
       return INT64_MAX;
     }

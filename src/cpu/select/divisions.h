@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cpu/select/region_graph.h"
 #include "cpu/steps/step_form.h"
 #include "fuse/alternatives.h"
 
@@ -25,7 +26,10 @@ class Divisions {
     std::vector<std::unique_ptr<Kernel>> kernels;  // by step; null for an alias
     std::vector<ir::ValueId> inner;                // values that it computes besides the outputs
   };
+  // Numbers of nodes and values are those of region().
   const std::vector<Division>& all() const;
+  // Requires a call of all() before.
+  const RegionGraph& region() const { return region_; }
 
   // Microseconds by the least estimates of its steps, and its inner values' bytes.
   struct Cost {
@@ -39,7 +43,7 @@ class Divisions {
   const ir::Graph& graph_;
   const fuse::Step& step_;
   mutable std::once_flag made_;
-  mutable std::shared_ptr<const ir::Graph> own_;  // a pool that takes new expressions
+  mutable RegionGraph region_;
   mutable std::vector<Division> divisions_;
 };
 

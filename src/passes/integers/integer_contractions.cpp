@@ -30,6 +30,10 @@ class ContractionRewriter {
       : graph_(graph), editor_(graph), consumers_(graph.consumers()) {}
 
   bool run() {
+    const auto has_codes = [](const ir::Value& value) {
+      return value.dtype == DType::Int8 || value.dtype == DType::UInt8;
+    };
+    if (std::none_of(graph_.values.begin(), graph_.values.end(), has_codes)) return false;
     const size_t nodes = graph_.nodes.size();
     for (size_t n = 0; n < nodes; ++n) rewrite(static_cast<ir::NodeId>(n));
     if (editor_.empty()) return false;
