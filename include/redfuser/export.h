@@ -31,8 +31,8 @@ struct SaveResult {
 
 // Writes `model`, optimised, with the fused regions of `program` (null: none) to `path`. The output
 // bytes are deterministic; a file is replaced only when the new one is whole. A model whose graph
-// depends on values of a run, or that has operators that are not supported, is written as it is;
-// UserError for it with Emit::Standard.
+// depends on values of a run, or that has operators that are not supported, is written as it is, in
+// every form; only its functions are inlined but for Emit::Function.
 SaveResult save(const Model& model, const Program* program, const SaveOptions& options,
                 const std::string& path);
 

@@ -2,9 +2,11 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <new>
 
 #include "base/deferred_contents.h"
@@ -16,19 +18,45 @@
 namespace redfuser {
 namespace {
 
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kAlignsByHand = false;  // the bytes around a tensor are then no memory
+#else
+constexpr bool kAlignsByHand = true;
+#endif
+
+// Memory of no pool, and in `base` what is given back. The allocator keeps small memory for each
+// thread, but none that it is asked to align.
+void* take_aligned(size_t bytes, void*& base) {
+  if (!kAlignsByHand || bytes >= MemoryPool::kLeastBytes) {
+    return base = ::operator new (std::max<size_t>(bytes, 1), std::align_val_t{kTensorAlignment},
+                                  std::nothrow);
+  }
+  size_t room = bytes + kTensorAlignment;
+  base = ::operator new(room, std::nothrow);
+  void* memory = base;
+  return base == nullptr ? nullptr : std::align(kTensorAlignment, bytes, memory, room);
+}
+
+void give_aligned(void* base, size_t bytes) {
+  if (!kAlignsByHand || bytes >= MemoryPool::kLeastBytes) {
+    return ::operator delete (base, std::align_val_t{kTensorAlignment});
+  }
+  ::operator delete(base);
+}
+
 struct FreeMemory {
-  void operator()(void* memory) const {
+  void operator()(void*) const {
     if (pool) {
       pool->give(block);
     } else {
-      ::operator delete (memory, std::align_val_t{kTensorAlignment});
+      give_aligned(block.data, bytes);
     }
     if (budget) give_back(*budget, bytes);
   }
   std::shared_ptr<MemoryBudget> budget;
   size_t bytes;
   std::shared_ptr<MemoryPool> pool;  // null for memory of no pool
-  MemoryPool::Block block;
+  MemoryPool::Block block;           // without a pool: `data` is the memory to free
 };
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -48,8 +76,7 @@ std::shared_ptr<void> allocate(size_t bytes) {
     free.block = free.pool->take(bytes);
     memory = free.block.data;
   } else {
-    memory =
-        ::operator new (bytes > 0 ? bytes : 1, std::align_val_t{kTensorAlignment}, std::nothrow);
+    memory = take_aligned(bytes, free.block.data);
   }
   if (memory == nullptr) {
     if (free.budget) give_back(*free.budget, bytes);

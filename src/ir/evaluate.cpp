@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/integers.h"
 #include "ir/expr.h"
+#include "ir/polynomial.h"
 #include "ir/scalars/reference.h"
 
 namespace redfuser::ir {
@@ -204,7 +205,7 @@ class SizeEvaluator {
           const bool overflow = expr->op == ExprOp::Add
                                     ? __builtin_add_overflow(result, next, &result)
                                     : __builtin_mul_overflow(result, next, &result);
-          if (overflow) user_error("a tensor size overflows 64 bits");
+          if (overflow) throw CoefficientOverflow();
         }
         return result;
       }

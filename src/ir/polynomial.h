@@ -22,7 +22,7 @@ struct MonomialLess {
 };
 using Polynomial = std::map<Monomial, int64_t, MonomialLess>;
 
-// Thrown by the operations below for a coefficient beyond 64 bits.
+// Thrown by the operations below, and where sizes are evaluated, for a number beyond 64 bits.
 struct CoefficientOverflow : UserError {
   CoefficientOverflow() : UserError("a size or index overflows 64 bits") {}
 };

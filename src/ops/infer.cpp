@@ -197,7 +197,7 @@ void set_constant(ir::Graph& graph, ir::ValueId id, Tensor tensor) {
   note_elements(graph, id);
 }
 
-void infer_node(ir::Graph& graph, ir::NodeId id) {
+static void infer_outputs(ir::Graph& graph, ir::NodeId id) {
   const ir::Node& node = graph.nodes[id];
   RF_CHECK(node.def, "[{}] node \"{}\" has no definition", node.op, node.name);
   for (ir::ValueId input : node.inputs) {
@@ -218,6 +218,15 @@ void infer_node(ir::Graph& graph, ir::NodeId id) {
     propagate_elements(graph, lowering, output);
   }
   infer_indexed(graph, id);
+}
+
+void infer_node(ir::Graph& graph, ir::NodeId id) {
+  try {
+    infer_outputs(graph, id);
+  } catch (const ir::CoefficientOverflow& error) {
+    const ir::Node& node = graph.nodes[id];
+    user_error("[{}] node \"{}\": {}", node.op, node.name, error.what());
+  }
 }
 
 void infer_indexed(ir::Graph& graph, ir::NodeId id) {

@@ -5,7 +5,8 @@
 
 namespace redfuser::ops {
 
-// Infers dtype, shape, elements and the indexed flag of one node's outputs.
+// Infers dtype, shape, elements and the indexed flag of one node's outputs. UserError that names
+// the node for invalid inputs and attributes, and for sizes beyond 64 bits.
 void infer_node(ir::Graph& graph, ir::NodeId node);
 // Infers the indexed flag only.
 void infer_indexed(ir::Graph& graph, ir::NodeId node);

@@ -30,9 +30,7 @@ std::optional<int64_t> constant_count(std::span<const ir::Expr> shape) {
   int64_t count = 1;
   for (ir::Expr size : shape) {
     if (!size->is_constant()) return std::nullopt;
-    if (__builtin_mul_overflow(count, size->integer, &count)) {
-      user_error("a tensor size overflows 64 bits");
-    }
+    if (__builtin_mul_overflow(count, size->integer, &count)) throw ir::CoefficientOverflow();
   }
   return count;
 }

@@ -44,6 +44,13 @@ TEST(TextOperators, CasesOfEveryScript) {
             "ber a");
 }
 
+TEST(TextOperators, OtherCasesAreRefused) {
+  const std::string message = error_of(
+      model_of("StringNormalizer<case_change_action = \"TITLE\">(x)"), Tensor::strings({1}, {"a"}));
+  EXPECT_NE(message.find("unknown case_change_action \"TITLE\""), std::string::npos) << message;
+  EXPECT_NE(message.find("\"named\""), std::string::npos) << message;
+}
+
 TEST(TextOperators, ErrorsNameNodeAndTensor) {
   const std::string rest = "pad_value = \"\", mark = 0>(x)";
   const std::pair<std::string, const char*> cases[] = {

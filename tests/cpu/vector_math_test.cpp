@@ -78,6 +78,45 @@ const Function kFunctions[] = {
 INSTANTIATE_TEST_SUITE_P(Functions, VectorMath, ::testing::ValuesIn(kFunctions),
                          [](const auto& info) { return std::string(info.param.name); });
 
+struct DoubleFunction {
+  const char* name;
+  UnaryOp op;
+  long double (*reference)(long double);
+  long double most;  // units in the last place
+};
+
+class DoubleMath : public ::testing::TestWithParam<DoubleFunction> {};
+
+TEST_P(DoubleMath, IsAccurate) {
+  const DoubleFunction& function = GetParam();
+  std::vector<double> x;
+  for (const float argument : arguments()) {
+    for (const double scale : {1.0, 1.0 + 0x1p-30, 7.3}) x.push_back(scale * double{argument});
+  }
+  std::vector<double> y(x.size());
+  const auto count = static_cast<int64_t>(x.size());
+  cpu::kernels().unary[static_cast<int>(Elem::F64)][static_cast<int>(function.op)](
+      1, count, y.data(), count, {x.data(), count, nullptr});
+  for (size_t i = 0; i < x.size(); ++i) {
+    const long double expected = function.reference(x[i]);
+    const auto nearest = static_cast<double>(expected);
+    if (!std::isfinite(nearest) || !std::isfinite(y[i])) {
+      EXPECT_TRUE(std::isnan(nearest) ? std::isnan(y[i]) : y[i] == nearest) << x[i] << " " << y[i];
+      continue;
+    }
+    const long double unit =
+        std::max(std::ldexp(1.0L, std::ilogb(nearest) - 52), std::ldexp(1.0L, -1074));
+    ASSERT_LE(std::abs(y[i] - expected), function.most * unit) << "of " << x[i];
+    ASSERT_EQ(std::signbit(y[i]), std::signbit(nearest)) << "of " << x[i];
+  }
+}
+
+const DoubleFunction kDoubleFunctions[] = {{"Exp", UnaryOp::Exp, std::exp, 1.6L},
+                                           {"Tanh", UnaryOp::Tanh, std::tanh, 2.6L}};
+
+INSTANTIATE_TEST_SUITE_P(Functions, DoubleMath, ::testing::ValuesIn(kDoubleFunctions),
+                         [](const auto& info) { return std::string(info.param.name); });
+
 // Every pair of the special numbers, and drawn ones: the C library's pow defines the former.
 TEST(VectorPower, IsThatOfTheLibrary) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();

@@ -163,6 +163,15 @@ const Operator kOperators[] = {
      "y = Scan<num_scan_inputs = 1, scan_input_directions = [2], body = b (float[2] a) => "
      "(float[2] d) { d = Neg(a) }>(x)",
      "2 is neither 0 (forward) nor 1 (reverse)"},
+    // Of a length that is open, so that no iteration is looked at.
+    {"ScanOfABodyWithoutItsState", "float[m, 2] x",
+     "s = Constant<value_floats = [1.0, 2.0]>() z, y = Scan<num_scan_inputs = 1, body = b "
+     "(float[2] a) => (float[2] t, float[2] d) { d = Neg(a) t = Neg(a) }>(s, x)",
+     "its body has 1 inputs and 2 outputs for 1 states and 1 scanned values"},
+    {"ScanOfABodyOfMoreStates", "float[m, 2] x",
+     "z, y = Scan<num_scan_inputs = 1, body = b (float[2] s, float[2] a) => (float[2] t, "
+     "float[2] d) { d = Neg(a) t = Neg(s) }>(x)",
+     "its body has 2 inputs and 2 outputs for 0 states and 1 scanned values"},
 };
 INSTANTIATE_TEST_SUITE_P(All, InvalidNode, testing::ValuesIn(kOperators),
                          [](const auto& info) { return info.param.name; });

@@ -5,6 +5,7 @@
 #include "base/tensors/room.h"
 #include "redfuser/compare.h"
 #include "runtime/cpu/call_run.h"
+#include "runtime/cpu/growing_program.h"
 #include "support/control_flow.h"
 #include "support/graph_builder.h"
 
@@ -85,6 +86,17 @@ std::vector<LoopCase> cases() {
                "f = Concat<axis = 0>(a, g) }> (four, \"\", z) four = Constant<value_int = 4>() "
                "z0 = Constant<value_ints = [0]>() n = ReduceSum<keepdims = 1>(c, z0) k = Sin(n) r "
                "= Concat<axis = 0>(s, k)")},
+      // Normalised rows of a table, such as tokens of a decoder, and positions of them.
+      {"normalises_what_it_gathers",
+       "(float[n, 4] x, float[4, 4] w, int64 t) => (int64[1, k] y, float[j, 4] z) { "
+       "y0 = Constant<value = int64[1, 3] {1, 3, 2}>() "
+       "y, z = Loop <body = b (int64 i, bool go, int64[1, k] s) => (bool on, int64[1, l] r, "
+       "float[4] p) { on = Identity(go) e = Gather<axis = 0>(w, s) "
+       "u = Constant<value_floats = [1.0,2.0,3.0,4.0]>() "
+       "n = LayerNormalization<axis = -1>(e, u) f = MatMul(n, w) "
+       "p = ReduceMean<axes = [0, 1], keepdims = 0>(f) four = Constant<value_int = 4>() "
+       "g = Mod(i, four) g1 = Constant<value_ints = [1, 1]>() g2 = Reshape(g, g1) "
+       "r = Concat<axis = 1>(s, g2) }> (t, \"\", y0) }"},
       {"branches_of_other_sizes",
        loop_of(
            "three = Constant<value_int = 3>() z = Mod(i, three) two = Constant<value_int = 2>() "
@@ -192,6 +204,36 @@ TEST(GrowingLoopPlans, EndWhereSizesStay) {
   EXPECT_NE(room_of(loop.run(ramp({6, 4}, 0), captured)), nullptr);
   for (int i = 0; i < 4; ++i) loop.run(ramp({6, 4}, 0), captured);
   EXPECT_EQ(room_of(loop.run(ramp({6, 4}, 0), captured)), nullptr);
+}
+
+// Steps that read at indices that grow: with a plan for all lengths, which visits no position
+// beyond a run's, or packed.
+TEST(GrowingLoopPlans, ReadAtIndicesThatGrow) {
+  struct Case {
+    std::string indices, y;
+    int packed;
+  };
+  for (const auto& [indices, y, packed] : {
+           Case{"k", "y = Sin(e)", 0},
+           Case{"k", "y = Softmax<axis = -1>(e)", 0},
+           Case{"k", "y = Softmax<axis = 0>(e)", 0},
+           Case{"k", "y = MatMul(e, w)", 0},
+           Case{"2, k", "y = Softmax<axis = -1>(e)", 1},
+       }) {
+    SCOPED_TRACE(indices + ": " + y);
+    const auto program =
+        compile(Model::parse("<ir_version: 8, opset_import: [\"\" : 17]> g "
+                             "(float[40, 4] table, float[4, 4] w, int64[" +
+                             indices + "] s) => (y) { e = Gather(table, s) " + y + " }"))
+            .handle();
+    ASSERT_EQ(program->symbol_names.size(), 1u);
+    const auto growing = runtime::make_growing_program(
+        *program, {}, runtime::growing_sizes({}, {5}, {true}, 0, 5), 1);
+    ASSERT_NE(growing, nullptr);
+    int count = 0;
+    for (const auto& step : growing->steps) count += step.packed ? 1 : 0;
+    EXPECT_EQ(count, packed);
+  }
 }
 
 // Positions are checked at each length.

@@ -8,6 +8,7 @@
 #include "runtime/cpu/plan_run.h"
 #include "runtime/program/compiled_program.h"
 #include "support/control_flow.h"
+#include "support/graph_builder.h"
 
 namespace redfuser::testing {
 namespace {
@@ -135,6 +136,25 @@ TEST(RunSizes, KeepTheirProgram) {
   for (const int64_t m : {3, 5, 7}) of(m);
   EXPECT_FALSE(of(8)->is_exact());
   EXPECT_EQ(of(9), first);
+}
+
+// Sizes, elements and indices beyond 64 bits.
+TEST(RunSizes, BeyondTheirTypeNameTheNode) {
+  constexpr int64_t kLarge = int64_t{1} << 40;
+  for (const char* node : {"ConstantOfShape(s)", "Expand(x, s)", "Tile(x, s)"}) {
+    const Model model = Model::parse(std::string(kHead) + "(float[1, 3, 1] x, int64[3] s) => (y) " +
+                                     "{ y = " + node + " }");
+    Session session(compile(model));
+    const std::string op = std::string(node).substr(0, std::string(node).find('('));
+    try {
+      session.run({{"x", ramp({1, 3, 1}, 0)}, {"s", integers({3}, {kLarge, 3, kLarge})}});
+      ADD_FAILURE() << node;
+    } catch (const UserError& error) {
+      const std::string message = error.what();
+      EXPECT_NE(message.find("overflows 64 bits"), std::string::npos) << message;
+      EXPECT_NE(message.find(op), std::string::npos) << message;
+    }
+  }
 }
 
 TEST(RunSizes, CarryAState) {

@@ -171,9 +171,14 @@ std::optional<std::shared_ptr<const StepPlan>> PositionGuard::growing_form(
 }
 
 void PositionGuard::run(RunContext& context, const StepPlan* growing) const {
-  const Tensor found = positions(context, growing);
   const ir::Interval<int64_t> bounds{evaluate_size(spec_.low, context.symbols),
                                      evaluate_size(spec_.high, context.symbols)};
+  const ir::Expr position = spec_.position;
+  if (position->is_constant() && position->integer >= bounds.low &&
+      position->integer <= bounds.high) {
+    return;
+  }
+  const Tensor found = positions(context, growing);
   const int64_t at = find_outside(found, bounds, context.pool);
   if (at < 0) return;
   user_error("{}: {} {} is out of range for size {}", where_, spec_.what, element(found, at),

@@ -1,5 +1,7 @@
 #include "cpu/growing/length_axis.h"
 
+#include <algorithm>
+
 namespace redfuser::cpu {
 
 ir::Expr length_symbol(ir::ExprPool& pool) { return pool.symbol("length"); }
@@ -26,6 +28,12 @@ void LengthAxis::place(std::vector<ir::Expr>& expressions) {
 ir::Expr LengthAxis::extent(ir::Expr placed) const {
   const auto found = extents_.find(placed);
   return found == extents_.end() ? nullptr : found->second;
+}
+
+bool LengthAxis::all_grown_in(std::span<const ir::Expr> axes) const {
+  return std::all_of(extents_.begin(), extents_.end(), [&](const auto& grown) {
+    return std::find(axes.begin(), axes.end(), grown.first) != axes.end();
+  });
 }
 
 ir::Expr LengthAxis::grown(ir::Expr axis) {

@@ -1,6 +1,7 @@
 // The length of a growing run in a step's expressions.
 #pragma once
 
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -23,6 +24,8 @@ class LengthAxis {
   // The extent in a run of an axis among those placed, as an expression of the pool's only symbol;
   // null of an axis that does not grow.
   ir::Expr extent(ir::Expr placed) const;
+  // Whether every axis that grows, of all that were placed, is among these.
+  bool all_grown_in(std::span<const ir::Expr> axes) const;
 
  private:
   ir::Expr grown(ir::Expr axis);

@@ -27,15 +27,17 @@ GrowingExtents::Count GrowingExtents::count(const std::vector<ir::Expr>& axes) c
   return result;
 }
 
-bool GrowingExtents::is_exact(std::initializer_list<const std::vector<ir::Expr>*> all,
-                              std::initializer_list<const std::vector<ir::Expr>*> counted) const {
-  const auto stays = [&](ir::Expr axis) { return axis_.extent(axis) == nullptr; };
-  const auto stay = [&](const std::vector<ir::Expr>* axes) {
-    return std::all_of(axes->begin(), axes->end(), stays);
-  };
-  return std::all_of(all.begin(), all.end(), stay) &&
-         std::all_of(counted.begin(), counted.end(), [&](const std::vector<ir::Expr>* axes) {
-           return axes->empty() || std::all_of(axes->begin() + 1, axes->end(), stays);
+bool GrowingExtents::is_exact(std::initializer_list<const std::vector<ir::Expr>*> counted) const {
+  std::vector<ir::Expr> outermost;
+  for (const std::vector<ir::Expr>* axes : counted) {
+    if (!axes->empty()) outermost.push_back(axes->front());
+  }
+  return axis_.all_grown_in(outermost);
+}
+
+bool GrowingExtents::grows_inside(const std::vector<ir::Expr>& axes) const {
+  return axes.size() > 1 && std::any_of(axes.begin() + 1, axes.end(), [&](ir::Expr axis) {
+           return axis_.extent(axis) != nullptr;
          });
 }
 

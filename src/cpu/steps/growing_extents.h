@@ -31,10 +31,11 @@ class GrowingExtents {
     int64_t inner_ = 1;             // of the other axes, or all of them
   };
   Count count(const std::vector<ir::Expr>& axes) const;
-  // Whether a run visits only its own positions: all those of `all`, and those of `counted` that
-  // their counts tell.
-  bool is_exact(std::initializer_list<const std::vector<ir::Expr>*> all,
-                std::initializer_list<const std::vector<ir::Expr>*> counted) const;
+  // Whether a run visits only its own positions, if it visits those of `counted` that their counts
+  // tell and all of every other axis: each axis that grows is whole and the outermost of its list.
+  bool is_exact(std::initializer_list<const std::vector<ir::Expr>*> counted) const;
+  // Whether an axis grows besides the outermost.
+  bool grows_inside(const std::vector<ir::Expr>& axes) const;
   // Makes the length an outer axis of the program. `rows` and `columns` are placed axes, outermost
   // first.
   void set_axes(TileBuilder& builder, const std::vector<ir::Expr>& rows,

@@ -37,8 +37,8 @@ std::string ProductPlan::build(const StepForm& form) {
     const auto count = [&](const auto& axes) { return growing_->extents.count(axes); };
     growing_->batches = count(batch), growing_->m = count(m);
     growing_->n = count(n), growing_->k = count(k);
-    growing_->exact = growing_->extents.is_exact({}, {&batch, &m, &n});
-    if (!growing_->extents.is_exact({}, {&k})) return "the sums' inner positions grow";
+    growing_->exact = growing_->extents.is_exact({&batch, &m, &n, &k});
+    if (growing_->extents.grows_inside(k)) return "the sums' inner positions grow";
   }
   const TileBuilder::DimsOf dims = [&](int64_t value) {
     return memory_of(form, static_cast<ir::ValueId>(value));

@@ -63,7 +63,10 @@ OutputModel emit(const LoadedModel& model, const ir::Graph& graph,
   return output;
 }
 
-OutputModel as_it_is(const LoadedModel& model) {
+// The file's own nodes; without its functions where the mode has none.
+OutputModel as_it_is(const LoadedModel& model, EmitMode mode, const std::string& path,
+                     ExportResult& result) {
+  result.operators_before = result.operators_after = model.operator_counts;
   OutputModel output;
   output.checked = false;
   output.proto = *model.proto;
@@ -75,13 +78,11 @@ OutputModel as_it_is(const LoadedModel& model) {
   }
   graph.clear_initializer();
   normalise(output.proto, model.path);
+  if (mode != EmitMode::Function && output.proto.functions_size() != 0) {
+    inline_functions(output, path);
+    result.operators_after = operator_counts(output.proto);
+  }
   return output;
-}
-
-ExportResult unchanged(const LoadedModel& model) {
-  ExportResult result;
-  result.operators_before = result.operators_after = model.operator_counts;
-  return result;
 }
 
 }  // namespace
@@ -103,15 +104,18 @@ ExportResult serialise_model(const LoadedModel& model, const ir::Graph& graph,
   return result;
 }
 
-ExportResult copy_model(const LoadedModel& model, int64_t external_threshold,
+ExportResult copy_model(const LoadedModel& model, const ExportOptions& options,
                         const std::string& path) {
-  write_model(as_it_is(model), external_threshold, path);
-  return unchanged(model);
+  ExportResult result;
+  write_model(as_it_is(model, options.emit, path, result), options.external_threshold, path);
+  return result;
 }
 
-ExportResult copy_model(const LoadedModel& model, const std::string& name, std::string& bytes) {
-  bytes = model_bytes(as_it_is(model), name);
-  return unchanged(model);
+ExportResult copy_model(const LoadedModel& model, EmitMode mode, const std::string& name,
+                        std::string& bytes) {
+  ExportResult result;
+  bytes = model_bytes(as_it_is(model, mode, name, result), name);
+  return result;
 }
 
 std::shared_ptr<const LoadedModel> with_graph(const LoadedModel& model, const ir::Graph& graph) {

@@ -57,11 +57,13 @@ ExportResult save_model(const LoadedModel& model, const ir::Graph& graph,
                         const std::vector<ExportRegion>& regions, const ExportOptions& options,
                         const std::string& path);
 
-// Writes the file's own nodes as they are, without ONNX's checker.
-ExportResult copy_model(const LoadedModel& model, int64_t external_threshold,
+// Writes the file's own nodes as they are, without ONNX's checker. Only its functions are inlined
+// in the modes that have none.
+ExportResult copy_model(const LoadedModel& model, const ExportOptions& options,
                         const std::string& path);
 // The bytes of such a file. Errors call it `name`.
-ExportResult copy_model(const LoadedModel& model, const std::string& name, std::string& bytes);
+ExportResult copy_model(const LoadedModel& model, EmitMode mode, const std::string& name,
+                        std::string& bytes);
 
 // The bytes of the file that save_model writes, all weights inside. Errors call it `name`.
 ExportResult serialise_model(const LoadedModel& model, const ir::Graph& graph,

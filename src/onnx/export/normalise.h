@@ -9,8 +9,8 @@ class ModelProto;
 
 namespace redfuser::onnx {
 
-// Gives ONNX's domain its short name, and embeds tensors of attributes that are external data of
-// the file `path`.
+// Gives ONNX's domain its short name, and embeds tensors of attributes and of subgraphs that are
+// external data of the file `path`.
 void normalise(::onnx::ModelProto& proto, const std::string& path);
 
 }  // namespace redfuser::onnx

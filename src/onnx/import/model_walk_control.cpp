@@ -317,8 +317,10 @@ std::vector<ir::ValueId> ModelWalk::scanned(const ::onnx::NodeProto& node,
   const ::onnx::GraphProto& body = find_attribute(node, "body")->g();
   const std::string here = where(node, origin);
   const size_t carried = states.size();
-  if (static_cast<size_t>(body.output_size()) < carried) {
-    user_error("{}: its body has {} outputs for {} states", here, body.output_size(), carried);
+  if (static_cast<size_t>(body.output_size()) < carried ||
+      static_cast<size_t>(body.input_size()) != carried + inputs.size()) {
+    user_error("{}: its body has {} inputs and {} outputs for {} states and {} scanned values",
+               here, body.input_size(), body.output_size(), carried, inputs.size());
   }
   const size_t outputs = static_cast<size_t>(body.output_size()) - carried;
   const auto input_axes = integers_for_each(node, "scan_input_axes", inputs.size(), here);

@@ -34,7 +34,9 @@ ListFormRef form_with(const NodeView& view, int input) {
 
 Shape shape_of_element(InferContext& context, const ListForm& form) {
   if (form.shapes != Shapes::Alike) {
-    context.fail_unknown("the types of a list's elements are known only at run time");
+    context.fail_unknown(form.shapes == Shapes::None
+                             ? "the list has no element"
+                             : "the types of a list's elements are known only at run time");
   }
   Shape shape;
   for (size_t k = 0; k < form.dims.size(); ++k) {

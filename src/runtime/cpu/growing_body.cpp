@@ -20,7 +20,7 @@ GrowingBody::GrowingBody(const CompiledProgram& program, int threads)
     : program_(program),
       graph_(program.graph()),
       continuations_(fuse::find_continuations(program.plan)),
-      runs_(program, threads),
+      runs_(program, threads, true),
       has_texts_(std::any_of(graph_.values.begin(), graph_.values.end(),
                              [](const auto& value) { return value.dtype == DType::String; })) {}
 
@@ -92,7 +92,9 @@ void GrowingBody::place_inputs(PlanRun& plan, const std::vector<GrowingState>& s
     targets[index(state.present)] = room->tensor;
   }
   for (const ir::ValueId id : graph_.inputs) {
-    if (!sizes.grows(graph_, id) || sizes.rooms.count(id) > 0) continue;
+    const bool is_state = std::any_of(states.begin(), states.end(),
+                                      [&](const auto& state) { return state.past == id; });
+    if (is_state || !sizes.grows(graph_, id)) continue;
     place(plan, id, sizes.memory_of(graph_, id));
   }
   if (!targets.empty()) plan.set_targets(std::move(targets));

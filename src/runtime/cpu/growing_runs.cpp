@@ -13,6 +13,33 @@ ir::Expr size_of(const CompiledProgram& program, ir::ValueId id, size_t axis) {
   return program.graph().values[static_cast<size_t>(id)].shape[axis];
 }
 
+// Whether the output's sizes are those of the input but for one, along which it is longer.
+bool may_follow(const ir::Graph& graph, const cpu::GrowingSizes& sizes, ir::ValueId input,
+                ir::ValueId output) {
+  const ir::Value& before = graph.values[static_cast<size_t>(input)];
+  const ir::Value& after = graph.values[static_cast<size_t>(output)];
+  if (before.dtype != after.dtype || before.shape.size() != after.shape.size()) return false;
+  const Dims own = sizes.memory_of(graph, input), next = sizes.memory_of(graph, output);
+  size_t longer = 0;
+  for (size_t axis = 0; axis < own.size(); ++axis) {
+    if (before.shape[axis] == after.shape[axis]) continue;
+    if (!sizes.grows(before.shape[axis]) || own[axis] >= next[axis]) return false;
+    ++longer;
+  }
+  return longer == 1;
+}
+
+// Such an output mostly is the next run's input, which takes its memory as it is.
+void add_rooms_of_successors(const ir::Graph& graph, cpu::GrowingSizes& sizes) {
+  for (const ir::ValueId input : graph.inputs) {
+    if (sizes.rooms.count(input) > 0 || !sizes.grows(graph, input)) continue;
+    const auto output =
+        std::find_if(graph.outputs.begin(), graph.outputs.end(),
+                     [&](ir::ValueId id) { return may_follow(graph, sizes, input, id); });
+    if (output != graph.outputs.end()) sizes.rooms[input] = sizes.memory_of(graph, *output);
+  }
+}
+
 }  // namespace
 
 void GrowingRuns::forget() {
@@ -82,6 +109,7 @@ std::shared_ptr<const GrowingProgram> GrowingRuns::find(const std::vector<Growin
     std::rotate(programs_.begin(), known, known + 1);
   } else {
     ++made_;
+    if (chained_) add_rooms_of_successors(program_.graph(), sizes);
     programs_.emplace_front(std::move(key),
                             make_growing_program(program_, states, std::move(sizes), threads_));
     if (programs_.size() > kKept) programs_.pop_back();

@@ -11,7 +11,9 @@ namespace redfuser::runtime {
 
 class GrowingRuns {
  public:
-  GrowingRuns(const CompiledProgram& program, int threads) : program_(program), threads_(threads) {}
+  // `chained`: outputs of a run are inputs of the next one, such as those of a loop's body.
+  GrowingRuns(const CompiledProgram& program, int threads, bool chained = false)
+      : program_(program), threads_(threads), chained_(chained) {}
 
   // After each run: its sizes, from which the next one tells what grows.
   void note(const std::vector<int64_t>& symbols) { last_ = symbols; }
@@ -32,6 +34,7 @@ class GrowingRuns {
 
   const CompiledProgram& program_;
   const int threads_;
+  const bool chained_;
   std::vector<int64_t> last_;
   std::vector<bool> grows_;  // by symbol; empty until two runs had other positions
   int64_t made_ = 0;

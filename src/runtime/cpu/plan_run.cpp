@@ -9,6 +9,7 @@
 #include "base/memory_pool.h"
 #include "base/tensors/blocks.h"
 #include "cpu/opaque/opaque_shapes.h"
+#include "ir/polynomial.h"
 #include "redfuser/memory_limit.h"
 #include "runtime/cpu/call_run.h"
 #include "runtime/cpu/growing_body.h"
@@ -230,11 +231,13 @@ void PlanRun::run(int64_t memory_limit, StepObserver* observer) {
     if (observer != nullptr) observer->starting(i);
     const bool timed = observer != nullptr && observer->times_steps();
     const auto start = timed ? StepObserver::Clock::now() : StepObserver::Clock::time_point();
-    {
+    const fuse::Step& step = program_->plan.steps[i];
+    try {
       const PoolScope pooled(leaves_[i] ? outputs_ : memory_);
       run_step(i, observer);
+    } catch (const ir::CoefficientOverflow& error) {
+      user_error("\"{}\": {}", step.label, error.what());
     }
-    const fuse::Step& step = program_->plan.steps[i];
     if (!step.binds.empty() || std::holds_alternative<fuse::OpaqueStep>(step.kind)) {
       checks_.run(symbols_);
     }

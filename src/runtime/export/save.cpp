@@ -38,7 +38,7 @@ std::vector<onnx::ExportRegion> regions_of(const cascade::Report& report) {
 // Calls write(graph, regions) with the optimised graph and its fused regions; copy() for a model
 // that has no graph for every run.
 template <typename Write, typename Copy>
-SaveResult with_regions(const Model& model, const Program* program, Emit emit, const Write& write,
+SaveResult with_regions(const Model& model, const Program* program, const Write& write,
                         const Copy& copy) {
   RF_CHECK(model.handle() != nullptr, "save: the model is empty");
   if (model.handle()->weights != nullptr) {
@@ -46,9 +46,6 @@ SaveResult with_regions(const Model& model, const Program* program, Emit emit, c
                model.handle()->path);
   }
   const std::string reason = model.handle()->run_time_structure();
-  if (!reason.empty() && emit == Emit::Standard) {
-    user_error("cannot be written in operators of the standard: {}", reason);
-  }
   onnx::ExportResult written;
   if (!reason.empty()) {
     written = copy();
@@ -72,22 +69,22 @@ SaveResult save(const Model& model, const Program* program, const SaveOptions& o
   export_options.emit = mode_of(options.emit);
   export_options.external_threshold = options.external_data_threshold;
   return with_regions(
-      model, program, options.emit,
+      model, program,
       [&](const ir::Graph& graph, const auto& regions) {
         return save_model(*model.handle(), graph, regions, export_options, path);
       },
-      [&] { return copy_model(*model.handle(), options.external_data_threshold, path); });
+      [&] { return copy_model(*model.handle(), export_options, path); });
 }
 
 SaveResult save_to_bytes(const Model& model, const Program* program, Emit emit,
                          std::string& bytes) {
   const std::string name = "the optimised model";
   return with_regions(
-      model, program, emit,
+      model, program,
       [&](const ir::Graph& graph, const auto& regions) {
         return serialise_model(*model.handle(), graph, regions, mode_of(emit), name, bytes);
       },
-      [&] { return copy_model(*model.handle(), name, bytes); });
+      [&] { return copy_model(*model.handle(), mode_of(emit), name, bytes); });
 }
 
 }  // namespace redfuser

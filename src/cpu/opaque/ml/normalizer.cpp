@@ -43,6 +43,9 @@ class Cases {
 void run_string_normalizer(OpaqueCall& call) {
   const Tensor& x = call.tensor(0);
   const std::string action = call.text("case_change_action", "NONE");
+  if (action != "NONE" && action != "LOWER" && action != "UPPER") {
+    call.fail(fmt::format("unknown case_change_action \"{}\"", action));
+  }
   const bool sensitive = call.integer("is_case_sensitive", 0) != 0;
   const Cases cases(call);
   const std::vector<std::string> words = words_attribute(call, "stopwords");

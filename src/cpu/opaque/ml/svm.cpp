@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "cpu/opaque/ml/scores.h"
 #include "cpu/opaque/opaque_kernels.h"
+#include "cpu/simd/kernel_table.h"
 
 namespace redfuser::cpu {
 namespace {
@@ -117,11 +118,11 @@ double integer_power(double x, int n) {
   return result;
 }
 
-// tanh |x| = (1 − e) / (1 + e) with e = exp(−2 |x|), which cancels near 0.
-double fast_tanh(double x) {
-  if (std::abs(x) < 0x1p-4) return std::tanh(x);
-  const double e = std::exp(-2 * std::abs(x));
-  return std::copysign((1 - e) / (1 + e), x);
+// The function of each sum, in place.
+void apply(UnaryOp function, std::vector<double>& sums) {
+  const auto count = static_cast<int64_t>(sums.size());
+  kernels().unary[static_cast<int>(Elem::F64)][static_cast<int>(function)](
+      1, count, sums.data(), count, {sums.data(), count});
 }
 
 // The value of the kernel from a product, or from the square of a distance.
@@ -129,26 +130,28 @@ void apply_kernel(const TileContext& machine, std::vector<double>& sums) {
   const double gamma = machine.gamma, coef = machine.coef, degree = machine.degree;
   constexpr int kMostSquared = 64;
   const bool squares = degree >= 0 && degree <= kMostSquared && degree == static_cast<int>(degree);
-  for (double& sum : sums) {
-    switch (machine.kind) {
-      case KernelKind::Poly:
+  switch (machine.kind) {
+    case KernelKind::Poly:
+      for (double& sum : sums) {
         sum = squares ? integer_power(gamma * sum + coef, static_cast<int>(degree))
                       : std::pow(gamma * sum + coef, degree);
-        break;
-      case KernelKind::Rbf:
-        sum = std::exp(-gamma * sum);
-        break;
-      case KernelKind::Sigmoid:
-        sum = fast_tanh(gamma * sum + coef);
-        break;
-      case KernelKind::Linear:
-        break;
-    }
+      }
+      break;
+    case KernelKind::Rbf:
+      for (double& sum : sums) sum *= -gamma;
+      apply(UnaryOp::Exp, sums);
+      break;
+    case KernelKind::Sigmoid:
+      for (double& sum : sums) sum = gamma * sum + coef;
+      apply(UnaryOp::Tanh, sums);
+      break;
+    case KernelKind::Linear:
+      break;
   }
 }
 
 // The kernel between x and each support vector. Sums of several vectors run side by side.
-void kernels(const TileContext& machine, const double* x, std::vector<double>& sums) {
+void kernel_values(const TileContext& machine, const double* x, std::vector<double>& sums) {
   sums.assign(static_cast<size_t>(machine.vectors), 0);
   const double* column = machine.support.data();
   for (int64_t f = 0; f < machine.features; ++f, column += machine.vectors) {
@@ -167,7 +170,7 @@ int64_t decide_pairs(const TileContext& machine, const double* x, std::vector<do
                      std::vector<double>& decisions) {
   const auto classes = static_cast<size_t>(machine.classes());
   const auto vectors = static_cast<size_t>(machine.vectors);
-  kernels(machine, x, products);
+  kernel_values(machine, x, products);
   std::vector<size_t> starts(classes + 1, 0);
   for (size_t c = 0; c < classes; ++c) {
     starts[c + 1] = starts[c] + static_cast<size_t>(machine.per_class[c]);

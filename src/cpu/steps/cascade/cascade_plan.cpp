@@ -45,6 +45,7 @@ CascadePlan::CascadePlan(const StepForm& form, const cascade::Streaming& streami
   rows_ = extent_of(s.form.cascade.rows);
   if (empty()) return;
   scope_ = build_cascade(form, *this, s, resident, growing);
+  if (growing_) exact_ = growing_->is_exact({&s.form.cascade.rows, &s.stream});
   merge_chains(program);
   if (!growing_) trim_ = trim_of(pool, s, resident);
   for (const int64_t value : trim_.finite_values()) {

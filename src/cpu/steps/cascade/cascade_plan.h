@@ -24,7 +24,7 @@ class CascadePlan final : public TilePlan {
   // With these tiles.
   StepTime time(int threads) const;
   void run(RunContext& context) const override;
-  bool is_exact() const override { return !growing_; }
+  bool is_exact() const override { return exact_; }
 
   int64_t outer() const { return outer_; }
   int64_t rows() const { return rows_; }
@@ -49,6 +49,7 @@ class CascadePlan final : public TilePlan {
   std::vector<ir::ValueId> outputs_;
   std::vector<Dims> memory_;  // of the outputs
   std::optional<GrowingExtents> growing_;
+  bool exact_ = true;
 };
 
 }  // namespace redfuser::cpu

@@ -68,7 +68,7 @@ void MapPlan::build(const StepForm& form, const MapSection* section, SplitForm s
   outers_ = extent_of(split.outer);
   if (growing_) {
     growing_->set_axes(builder, split.rows, split.columns);
-    exact_ = growing_->is_exact({&split.outer}, {&split.rows, &split.columns});
+    exact_ = growing_->is_exact({&split.rows, &split.columns});
   }
   builder.set_rows(split.rows);
   rows_ = extent_of(split.rows);
