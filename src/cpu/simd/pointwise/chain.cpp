@@ -58,7 +58,7 @@ __attribute__((noinline)) void chain_columns(const Row<T>& row, int64_t cols, ch
   __builtin_memcpy(out + (cols - W) * row.out_bytes, last, static_cast<size_t>(W * row.out_bytes));
 }
 
-// A short row (load_short) that ends in bytes, without operands that are vectors.
+// A short row. All of it is loaded first: the output may be the memory of an operand.
 template <bool kFunctions>
 __attribute__((noinline)) void chain_short(const Row<float>& row, int64_t cols, char* out) {
   constexpr int W = VectorOf<float>::kWidth;
@@ -66,20 +66,18 @@ __attribute__((noinline)) void chain_short(const Row<float>& row, int64_t cols, 
   Vector<float> v[kShortVectors];
   load_short(row, cols, v);
   int i = 0;
-  for (; i < row.end.first; ++i) run_step<float, kShortVectors, kFunctions>(v, row.steps[i], 0, 0);
-  char bytes[kShortVectors * W];
-  const bool quantized = store_quantized<kShortVectors>(row.end, v, bytes);
-  for (; i < row.count && !quantized; ++i) {
-    run_step<float, kShortVectors, kFunctions>(v, row.steps[i], 0, 0);
-  }
-  each_vector<kShortVectors>([&](auto j) RF_INLINED {
-    char* to = out + short_column<float>(cols, j);
-    if (quantized) {
-      __builtin_memcpy(to, bytes + j * W, W);
-    } else {
-      store_typed<float, 1>(to, v + j, row.out_type, 0);
+  if (row.end.any) {
+    for (; i < row.end.first; ++i) run_short<kFunctions>(row.steps[i], cols, v);
+    char bytes[kShortVectors * W];
+    if (store_quantized<kShortVectors>(row.end, v, bytes)) {
+      each_vector<kShortVectors>([&](auto j) RF_INLINED {
+        __builtin_memcpy(out + short_column<float>(cols, j), bytes + j * W, W);
+      });
+      return;
     }
-  });
+  }
+  for (; i < row.count; ++i) run_short<kFunctions>(row.steps[i], cols, v);
+  store_short(row, cols, v, out);
 }
 
 // A chain that ends in bytes takes as many vectors at once as one of bytes has elements.
@@ -91,7 +89,7 @@ RF_INLINE void chain_row(const Row<T>& row, int64_t cols, char* out) {
     return chain_columns<T, kBytesVectors, kFunctions>(row, cols, out);
   }
   if constexpr (sizeof(T) == sizeof(float)) {
-    if (row.end.any && !row.vectors) return chain_short<kFunctions>(row, cols, out);
+    if (cols < kShortVectors * W) return chain_short<kFunctions>(row, cols, out);
   }
   chain_columns<T, 1, kFunctions>(row, cols, out);
 }

@@ -116,12 +116,11 @@ __attribute__((noinline)) void fold_row(const Row<float>& row, int64_t cols, cha
     fold_short<kFunctions>(row, cols, out, fold);
     return fold.finish(folds, r);
   }
-  if (cols < kShortVectors * W && !fold.sum && !row.vectors && out == nullptr) {
+  if (cols < kShortVectors * W && !fold.sum) {
     Vector<float> v[kShortVectors];
     load_short(row, cols, v);
-    for (int i = 0; i < row.count; ++i) {
-      run_step<float, kShortVectors, kFunctions>(v, row.steps[i], 0, 0);
-    }
+    for (int i = 0; i < row.count; ++i) run_short<kFunctions>(row.steps[i], cols, v);
+    if (out != nullptr) store_short(row, cols, v, out);
     fold.add<kShortVectors>(v);
     return fold.finish(folds, r);
   }

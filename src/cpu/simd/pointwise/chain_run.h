@@ -9,6 +9,14 @@ namespace {
 // Vectors of a result that are held together: steps are dispatched once for all of them.
 constexpr int kVectors = 8;
 
+// Vectors of a row that has fewer columns than kShortVectors of them, but not than one: the last
+// ones overlap.
+constexpr int kShortVectors = 4;
+template <class T>
+RF_INLINE int64_t short_column(int64_t cols, int j) {
+  constexpr int W = VectorOf<T>::kWidth;
+  return j * W < cols - W ? j * W : cols - W;
+}
 // NV whole vectors, or, for NV = 0, one with so many elements.
 template <class T, int NV>
 RF_INLINE Vector<T> load_columns(const T* from, int j, int64_t count) {
@@ -18,10 +26,15 @@ RF_INLINE Vector<T> load_columns(const T* from, int j, int64_t count) {
   return v;
 }
 
-template <class T, int NV, class Function>
+template <class T, int NV, bool kShort, class Function>
 RF_INLINE void with_vector(Vector<T>* v, const T* from, int64_t count, Function function) {
-  each_vector<NV>([&](auto j)
-                      RF_INLINED { v[j] = function(v[j], load_columns<T, NV>(from, j, count)); });
+  each_vector<NV>([&](auto j) RF_INLINED {
+    if constexpr (kShort) {
+      v[j] = function(v[j], load_vector(from + short_column<T>(count, j)));
+    } else {
+      v[j] = function(v[j], load_columns<T, NV>(from, j, count));
+    }
+  });
 }
 
 template <class T, int NV, class Function>
@@ -43,11 +56,13 @@ RF_INLINE void with_function(Vector<T>* v, void (*function)(float* x, int64_t ve
 }
 
 // Without kFunctions: of rows that have none, whose vectors no call forces into memory.
-template <class T, int NV, bool kFunctions>
+// kShort: of the vectors of a short row of `count` columns.
+template <class T, int NV, bool kFunctions, bool kShort = false>
 RF_INLINE void run_step(Vector<T>* v, const Step<T>& step, int64_t c, int64_t count) {
   using V = Vector<T>;
-  const auto vector = [&](auto function)
-                          RF_INLINED { with_vector<T, NV>(v, step.vector + c, count, function); };
+  const auto vector = [&](auto function) RF_INLINED {
+    with_vector<T, NV, kShort>(v, step.vector + c, count, function);
+  };
   const auto scalar = [&](auto function) RF_INLINED { with_scalars<T, NV>(v, step, function); };
   switch (step.code) {
     case Code::AddV:
@@ -116,19 +131,23 @@ RF_INLINE void run_steps(const Row<T>& row, int64_t c, Vector<T>* v) {
   for (int i = 0; i < row.count; ++i) run_step<T, NV, kFunctions>(v, row.steps[i], c, 0);
 }
 
-// Vectors of a row that has fewer columns than kShortVectors of them, but not than one: the last
-// ones overlap.
-constexpr int kShortVectors = 4;
-template <class T>
-RF_INLINE int64_t short_column(int64_t cols, int j) {
-  constexpr int W = VectorOf<T>::kWidth;
-  return j * W < cols - W ? j * W : cols - W;
-}
+// Of a short row.
 template <class T>
 RF_INLINE void load_short(const Row<T>& row, int64_t cols, Vector<T>* v) {
   each_vector<kShortVectors>([&](auto j) RF_INLINED {
     const char* from = row.first + short_column<T>(cols, j) * row.first_bytes;
     load_typed<T, 1>(v + j, from, row.first_type, 0);
+  });
+}
+
+template <bool kFunctions>
+RF_INLINE void run_short(const Step<float>& step, int64_t cols, Vector<float>* v) {
+  run_step<float, kShortVectors, kFunctions, true>(v, step, 0, cols);
+}
+RF_INLINE void store_short(const Row<float>& row, int64_t cols, const Vector<float>* v, char* out) {
+  each_vector<kShortVectors>([&](auto j) RF_INLINED {
+    char* to = out + short_column<float>(cols, j) * row.out_bytes;
+    store_typed<float, 1>(to, v + j, row.out_type, 0);
   });
 }
 

@@ -69,7 +69,6 @@ struct Row {
   Place places[kMostLinks];
   bool nan_bound = false;
   bool functions = false;  // exponentials and the like
-  bool vectors = false;    // operands that are
 };
 
 template <class T>
@@ -151,7 +150,6 @@ Row<T> row_of_chain(const ChainArgs& g, int64_t r) {
     Step<T> step = scalar ? scalar_step<T>(link.op, from == nullptr ? T(0) : *from)
                           : vector_step<T>(link.op, from);
     step.link = i;
-    row.vectors |= !scalar;
     row.functions |= link.op == ChainOp::Exp || link.op == ChainOp::Tanh;
     row.nan_bound |= scalar && link.op >= ChainOp::Max && step.code == Code::AddS;
     if (row.count > 0 && joins(row.steps[row.count - 1], step)) {
