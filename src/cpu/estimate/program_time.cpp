@@ -119,10 +119,15 @@ class Clock {
     for (RegisterId r : i.writes) touch(r);
     const double work = most / operations(i);
     constexpr double kLongRow = 64;
-    const bool reduces = dynamic_cast<const ReduceColumns*>(&i) != nullptr ||
-                         dynamic_cast<const FoldedChain*>(&i) != nullptr;
+    const bool folds = dynamic_cast<const FoldedChain*>(&i) != nullptr;
+    const bool chains = folds || dynamic_cast<const PointwiseChain*>(&i) != nullptr;
+    const bool reduces = folds || dynamic_cast<const ReduceColumns*>(&i) != nullptr;
     const bool lanes = reduces && columns(info(i.reads[0])) >= kLongRow;
-    const double row = lanes ? machine_.reduce_row : machine_.row;
+    // A chain takes the scalars of each row, as a reduction combines its lanes.
+    const bool scalars = chains && std::any_of(i.reads.begin(), i.reads.end(), [&](RegisterId r) {
+                           return info(r).shape == Shape::Rows;
+                         });
+    const double row = lanes || scalars ? machine_.reduce_row : machine_.row;
     add(work + bytes / register_rate_ + machine_.instruction + most_rows * row,
         work + bytes / machine_.l1_rate);
   }
