@@ -49,7 +49,7 @@ BELOW = {
     "cpu/pointwise": ["cpu/tile"],
     "cpu/estimate": ["cpu/pointwise"],
     "cpu/steps": ["cpu/estimate"],
-    "cpu/steps/cascade": ["cpu/steps"],
+    "cpu/steps/cascade": ["cpu/steps/map"],
     "cpu/steps/map": ["cpu/steps", "cpu/opaque"],
     "cpu/recurrent": ["cpu/machine", "cpu/simd/integers"],
     "cpu/opaque": ["cpu/recurrent"],

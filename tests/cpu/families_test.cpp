@@ -151,6 +151,19 @@ TEST(CpuFamilies, EveryConfigurationComputesTheSame) {
        "p = MatMulInteger(q, t, z, z) y = Cast<to = 1>(p)",
        {70, 300},
        10},
+      // In parts: a row of channels with a bias each, with both results, and one without channels.
+      {"d = Constant<value_ints = [1, 24, 16, 40]>() r = Reshape(x, d) "
+       "i = Constant<value_ints = [0]>() j = Constant<value_ints = [1]>() b = Slice(x, i, j, j) "
+       "e = Constant<value_ints = [1, 24, 1, 1]>() v = Reshape(b, e) a = Add(r, v) u = Relu(a) "
+       "q, s, z = DynamicQuantizeLinear(u) f = Cast<to = 1>(q) t = Cast<to = 1>(z) "
+       "n = Sub(f, t) m = Mul(n, s) y = Add(m, u)",
+       {24, 640},
+       6},
+      {"q = Mul(x, x) s = ReduceSum<keepdims = 0>(q) r = Sqrt(s) y = Div(x, r)",
+       {70, 300},
+       6,
+       true},
+      {"q, s, z = DynamicQuantizeLinear(x) y = Cast<to = 1>(q)", {1, 40009}, 6},
       {"t = Transpose<perm = [1, 0]>(x) z = Exp(t) y = Add(t, z)", {130, 70}, 2},
       {"t = Relu(x) n = Neg(x) e = Exp(x) y = Concat<axis = 0>(t, n, e)", {70, 90}, 3},
       {"t = Relu(x) n = Neg(x) y = Concat<axis = 1>(t, n)", {70, 90}, 3},

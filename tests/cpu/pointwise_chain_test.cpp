@@ -8,9 +8,9 @@
 #include <limits>
 #include <random>
 
+#include "cpu/pointwise/chain_instructions.h"
 #include "cpu/pointwise/merge_chains.h"
 #include "cpu/tile/tile_builder.h"
-#include "cpu/tile/tile_instructions.h"
 #include "support/cpu_harness.h"
 #include "support/kernel_tables.h"
 
@@ -239,6 +239,71 @@ TEST(ChainKernels, ComputeOneLinkAfterTheOther) {
   }
 }
 
+float folded(const float* row, int64_t cols, float first, bool largest) {
+  float result = first;
+  for (int64_t c = 0; c < cols && !std::isnan(result); ++c) {
+    if (std::isnan(row[c]) || (largest ? row[c] > result : row[c] < result)) result = row[c];
+  }
+  return result;
+}
+
+// Random links over random numbers, on rows of every length, with a NaN in some of them: the
+// results that the same chain writes are folded into what the accumulators have.
+TEST(ChainKernels, FoldRowsOfResults) {
+  constexpr int64_t kRows = 3, kStride = 700;
+  constexpr ChainOp kOps[] = {ChainOp::Mul, ChainOp::Add, ChainOp::Sub, ChainOp::Max, ChainOp::Exp};
+  std::mt19937 random(7);
+  const auto number = [&] { return static_cast<float>(random() % 1024) / 256 - 2; };
+  for (const cpu::KernelTable* table : kernel_tables()) {
+    for (int trial = 0; trial < 400; ++trial) {
+      const auto cols = static_cast<int64_t>(1 + random() % (trial % 2 == 0 ? 80 : kStride));
+      SCOPED_TRACE(fmt::format("{}, trial {}: {} columns", table->name, trial, cols));
+      std::vector<float> first(kRows * kStride), operand(first.size());
+      for (float& x : first) x = number();
+      for (float& x : operand) x = number();
+      if (trial % 3 == 0) first[random() % static_cast<size_t>(cols)] = NAN;
+      std::vector<cpu::ChainLink> links;
+      for (uint32_t i = random() % 4; i > 0; --i) {
+        const bool vector = random() % 3 == 0;
+        links.push_back({kOps[random() % 5], vector, {operand.data(), vector ? kStride : 1, {}}});
+      }
+      std::vector<float> expected(first.size()), kept(first.size());
+      cpu::ChainArgs args;
+      args.rows = kRows, args.cols = cols, args.out_stride = kStride;
+      args.out = expected.data();
+      args.first = {first.data(), kStride, nullptr};
+      args.links = links.data(), args.count = static_cast<int>(links.size());
+      table->chain_f32(args);
+      float greatest[kRows], least[kRows], sum[kRows];
+      for (int64_t r = 0; r < kRows; ++r) greatest[r] = least[r] = sum[r] = number();
+      const std::vector<float> before(greatest, greatest + kRows);
+      const bool keeps = random() % 2 == 0, sums = random() % 2 == 0;
+      args.out = keeps ? kept.data() : nullptr;
+      args.folds = {greatest, least, sums ? sum : nullptr};
+      table->chain_f32(args);
+      for (int64_t r = 0; r < kRows; ++r) {
+        const float* row = expected.data() + r * kStride;
+        const float most = folded(row, cols, before[static_cast<size_t>(r)], true);
+        const float less = folded(row, cols, before[static_cast<size_t>(r)], false);
+        double total = before[static_cast<size_t>(r)], magnitude = std::fabs(total);
+        for (int64_t c = 0; c < cols; ++c) total += row[c], magnitude += std::fabs(row[c]);
+        ASSERT_EQ(std::isnan(greatest[r]), std::isnan(most));
+        ASSERT_EQ(std::isnan(least[r]), std::isnan(most));
+        ASSERT_EQ(std::isnan(sum[r]), sums && std::isnan(most));
+        for (int64_t c = 0; c < cols && keeps && !std::isnan(most); ++c) {
+          ASSERT_EQ(kept[static_cast<size_t>(r * kStride + c)], row[c]) << c;
+        }
+        if (std::isnan(most)) continue;
+        ASSERT_EQ(greatest[r], most);
+        ASSERT_EQ(least[r], less);
+        if (sums && std::isfinite(total)) {
+          ASSERT_NEAR(sum[r], total, 1e-6 * magnitude);
+        }
+      }
+    }
+  }
+}
+
 // Lengths of the chains of a map's program, and how many other operations are left.
 struct Merged {
   std::vector<size_t> chains;
@@ -264,6 +329,27 @@ class Chains : public ::testing::Test {
       result.others += dynamic_cast<const cpu::Binary*>(i.get()) != nullptr;
     }
     return result;
+  }
+  // Reductions within chains, by the chain's number of links, and those left, of a value by row.
+  Merged folded(ir::Expr body) {
+    cpu::TileProgram program;
+    cpu::TileBuilder builder(p, program, [](int64_t) { return Dims{8, 64}; });
+    builder.set_rows({rows});
+    builder.store(0, body->dtype, {8}, {rows}, builder.compile_to_store(body), cpu::kNoScope);
+    cpu::merge_chains(program);
+    Merged result;
+    for (const auto& i : program.block) {
+      if (const auto* chain = dynamic_cast<const cpu::FoldedChain*>(i.get())) {
+        for (const cpu::RegisterId r : chain->accumulators) {
+          if (r != cpu::kNoRegister) result.chains.push_back(chain->links.size());
+        }
+      }
+      result.others += dynamic_cast<const cpu::ReduceColumns*>(i.get()) != nullptr;
+    }
+    return result;
+  }
+  ir::Expr reduce(ir::Reduction reduction, ir::Expr body) {
+    return p.reduce(reduction, columns, body);
   }
   ir::Expr number(double x) { return p.number(x, DType::Float32); }
   ir::Expr make(ir::ExprOp op, ir::Expr a, ir::Expr b) { return p.make(op, {a, b}); }
@@ -292,6 +378,23 @@ TEST_F(Chains, AreOperationsWhoseResultsOneOtherReads) {
   const ir::Expr shared = make(ir::ExprOp::Max, make(ir::ExprOp::Min, product, x), product);
   EXPECT_EQ(merged(shared), (Merged{{2}, 1}));
   EXPECT_EQ(merged(p.mul(x, y)), (Merged{{}, 1}));
+}
+
+TEST_F(Chains, TakeInReductionsOfTheirResults) {
+  const ir::Expr scaled = p.add(p.mul(x, number(2)), y);
+  const ir::Expr most = reduce(ir::Reduction::Max, scaled),
+                 less = reduce(ir::Reduction::Min, scaled);
+  EXPECT_EQ(folded(most), (Merged{{2}, 0}));
+  EXPECT_EQ(folded(p.sub(most, less)), (Merged{{2, 2}, 0}));
+  EXPECT_EQ(folded(p.add(p.sub(most, less), reduce(ir::Reduction::Sum, scaled))),
+            (Merged{{2, 2, 2}, 0}));
+  // Several of one tensor are one pass; one alone has its kernel, as products have.
+  EXPECT_EQ(folded(reduce(ir::Reduction::Max, x)), (Merged{{}, 1}));
+  EXPECT_EQ(folded(p.sub(reduce(ir::Reduction::Max, x), reduce(ir::Reduction::Min, x))),
+            (Merged{{0, 0}, 0}));
+  EXPECT_EQ(folded(reduce(ir::Reduction::Prod, scaled)), (Merged{{}, 1}));
+  // The second one reads the first one's result.
+  EXPECT_EQ(folded(reduce(ir::Reduction::Sum, p.sub(scaled, most))), (Merged{{2, 3}, 0}));
 }
 
 }  // namespace

@@ -20,13 +20,13 @@ double read_time(double bytes, bool near) {
   return bytes / (near ? this_machine().l2_rate : this_machine().memory_rate);
 }
 
-double ConvolutionForm::channel_time() const {
+double ConvolutionForm::channel_time(int64_t steps) const {
   const select::CpuMachine& machine = this_machine();
   const Window& w = shape.window;
-  const auto taps = static_cast<double>(count_of(w.kernel));
   const auto lines = static_cast<double>(w.output[0] * w.output[1]);
   const double columns = std::ceil(static_cast<double>(w.output[2]) / 16) * 16;
-  return static_cast<double>(filters()) * taps * lines * columns / machine.filter_rate +
+  return static_cast<double>(filters()) * static_cast<double>(steps) * lines * columns /
+             machine.filter_rate +
          static_cast<double>(count_of(w.input)) / machine.copy_rate;
 }
 

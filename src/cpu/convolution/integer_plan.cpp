@@ -8,6 +8,7 @@
 #include "cpu/convolution/quantized_epilogue.h"
 #include "cpu/estimate/program_time.h"
 #include "cpu/opaque/image/integers/integer_products.h"
+#include "cpu/simd/integers/byte_filter.h"
 #include "cpu/steps/step_kernel.h"
 
 namespace redfuser::cpu {
@@ -113,6 +114,14 @@ class IntegerConvolutionPlan final : public StepPlan {
   const Epilogue epilogue_;
 };
 
+// Of a group of one channel: a step multiplies the taps of a word.
+double channel_time(const ConvolutionForm& c) {
+  const Window& w = c.shape.window;
+  const int64_t size = ByteSpread::most_taps(w.stride[2], w.dilation[2]);
+  if (kernels().byte_filter == nullptr || size == 0) return c.channel_time();
+  return c.channel_time(w.kernel[0] * w.kernel[1] * ceil_div(w.kernel[2], size));
+}
+
 select::FamilyAnswer offer_integers(StepForm& form) {
   const ConvolutionForm c = convolution_of(form);
   if (c.empty()) return {{{{kIntegers, {}}, 0}}, ""};
@@ -121,7 +130,7 @@ select::FamilyAnswer offer_integers(StepForm& form) {
   const auto taps = static_cast<double>(c.taps()), filters = static_cast<double>(c.filters());
   const bool by_channels = c.shape.groups == c.shape.channels;
   const double sums = by_channels
-                          ? c.channel_time()
+                          ? channel_time(c)
                           : positions * taps * (filters / machine.dot_rate + 1 / machine.pack_rate);
   // Rounding to bytes takes as long as two conversions.
   const auto head = quantized_head(form.graph, epilogue_of(form));

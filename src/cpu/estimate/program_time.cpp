@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "cpu/pointwise/chain_instructions.h"
 #include "cpu/tile/tile_memory.h"
 
 namespace redfuser::cpu {
@@ -118,9 +119,15 @@ class Clock {
     for (RegisterId r : i.writes) touch(r);
     const double work = most / operations(i);
     constexpr double kLongRow = 64;
-    const bool reduces = dynamic_cast<const ReduceColumns*>(&i) != nullptr;
+    const bool folds = dynamic_cast<const FoldedChain*>(&i) != nullptr;
+    const bool chains = folds || dynamic_cast<const PointwiseChain*>(&i) != nullptr;
+    const bool reduces = folds || dynamic_cast<const ReduceColumns*>(&i) != nullptr;
     const bool lanes = reduces && columns(info(i.reads[0])) >= kLongRow;
-    const double row = lanes ? machine_.reduce_row : machine_.row;
+    // A chain takes the scalars of each row, as a reduction combines its lanes.
+    const bool scalars = chains && std::any_of(i.reads.begin(), i.reads.end(), [&](RegisterId r) {
+                           return info(r).shape == Shape::Rows;
+                         });
+    const double row = lanes || scalars ? machine_.reduce_row : machine_.row;
     add(work + bytes / register_rate_ + machine_.instruction + most_rows * row,
         work + bytes / machine_.l1_rate);
   }
@@ -134,10 +141,13 @@ class Clock {
       const bool integer = elem == Elem::I32 || elem == Elem::I64 || elem == Elem::U64;
       return integer ? machine_.divide_rate : machine_.special_rate;
     }
-    if (const auto* chain = dynamic_cast<const PointwiseChain*>(&i)) {
-      const auto functions = std::count_if(
-          chain->links.begin(), chain->links.end(),
-          [](const auto& link) { return link.op == ChainOp::Exp || link.op == ChainOp::Tanh; });
+    const auto* chain = dynamic_cast<const PointwiseChain*>(&i);
+    const auto* folded = dynamic_cast<const FoldedChain*>(&i);
+    if (chain != nullptr || folded != nullptr) {
+      const auto& links = chain != nullptr ? chain->links : folded->links;
+      const auto functions = std::count_if(links.begin(), links.end(), [](const auto& link) {
+        return link.op == ChainOp::Exp || link.op == ChainOp::Tanh;
+      });
       if (functions > 0) return machine_.special_rate / static_cast<double>(functions);
     }
     if (unary != nullptr && unary->rounds) return machine_.narrow_rate;

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "cpu/pointwise/chain_instructions.h"
+#include "cpu/pointwise/fold_chains.h"
 #include "cpu/pointwise/typed_ends.h"
-#include "cpu/tile/tile_instructions.h"
 
 namespace redfuser::cpu {
 namespace {
@@ -149,7 +150,7 @@ class ChainMerger {
   // A chain prepares its links for every row, unless all rows are one: too often for short rows
   // with operands of their own.
   bool gains(const Instruction& producer, const Instruction& reader) const {
-    constexpr int64_t kShortRow = 128;
+    constexpr int64_t kShortRow = 32;
     const Register& out = info(reader.writes[0]);
     if (out.shape != Shape::Tile ||
         program_.scopes[static_cast<size_t>(out.scope)].extent >= kShortRow) {
@@ -188,6 +189,7 @@ class ChainMerger {
 void merge_chains(TileProgram& program) {
   convert_in_chains(program);
   ChainMerger(program).run(program.block);
+  fold_chains(program);
 }
 
 }  // namespace redfuser::cpu

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cpu/pointwise/chain_instructions.h"
 #include "cpu/tile/tile_memory.h"
 
 namespace redfuser::cpu {
@@ -31,17 +32,18 @@ class TypedEnds {
 
  private:
   struct Uses {
-    int reads = 0, writes = 0;
+    int reads = 0, writes = 0, views = 0;
     bool bound = false;  // to an output
   };
 
   void count(const Block& block) {
     for (const auto& i : block) {
       const bool binds = dynamic_cast<const BindOutput*>(i.get()) != nullptr;
+      const bool views = dynamic_cast<const LoadView*>(i.get()) != nullptr;
       for (const RegisterId r : i->reads) ++uses_[static_cast<size_t>(r)].reads;
       for (const RegisterId r : i->writes) {
-        binds ? void(uses_[static_cast<size_t>(r)].bound = true)
-              : void(++uses_[static_cast<size_t>(r)].writes);
+        Uses& uses = uses_[static_cast<size_t>(r)];
+        binds ? void(uses.bound = true) : void(++(views ? uses.views : uses.writes));
       }
       if (i->body() != nullptr) count(*i->body());
     }
@@ -152,7 +154,8 @@ class TypedEnds {
   bool begin_view(Block& block, size_t i, const Convert& convert) {
     const RegisterId view = convert.reads[0];
     if (info(view).dense || info(view).storage != DType::Undefined || uses(view).reads != 1 ||
-        uses(view).writes != 0 || !converts(convert, Elem::F32, Elem::I32)) {
+        uses(view).writes != 0 || uses(view).views > 1 ||
+        !converts(convert, Elem::F32, Elem::I32)) {
       return false;
     }
     info(view).elem = Elem::F32;

@@ -93,14 +93,21 @@ struct ChainLink {
 // ones towards zero, modulo 2^bits; a float that int32 has not gives its least one.
 enum class ChainType : uint8_t { Own, UInt8, Int8, Int32, Float16, BFloat16 };
 inline constexpr int kMostLinks = 12;
+// What the results of each row are folded into, at its row's number; null where it is not wanted.
+// A NaN, once in, stays.
+struct ChainFolds {
+  float *greatest = nullptr, *least = nullptr, *sum = nullptr;
+  bool any() const { return greatest != nullptr || least != nullptr || sum != nullptr; }
+};
 struct ChainArgs {
   int64_t rows = 0, cols = 0;
-  void* out = nullptr;
+  void* out = nullptr;  // null where only folds are wanted
   int64_t out_stride = 0;
   Operand first;  // a vector
   ChainType first_type = ChainType::Own, out_type = ChainType::Own;
   const ChainLink* links = nullptr;
-  int count = 0;  // of links, at most kMostLinks
+  int count = 0;     // of links, at most kMostLinks
+  ChainFolds folds;  // of float32 that are stored as such, if at all
 };
 using ChainFn = void (*)(const ChainArgs& args);
 

@@ -2,37 +2,12 @@
 #include <immintrin.h>
 #endif
 
+#include "cpu/simd/combine.h"
 #include "cpu/simd/gemm_pack.h"
 #include "cpu/simd/isa.h"
 
 namespace redfuser::cpu::RF_ISA {
 namespace {
-
-// Combining works on vectors and on scalars alike. Max and Min: a NaN, once in, stays.
-struct Sum {
-  template <class V>
-  static RF_INLINE V of(V a, V x) {
-    return a + x;
-  }
-};
-struct Prod {
-  template <class V>
-  static RF_INLINE V of(V a, V x) {
-    return a * x;
-  }
-};
-struct Max {
-  template <class V>
-  static RF_INLINE V of(V a, V x) {
-    return ((x > a) | (x != x)) ? x : a;
-  }
-};
-struct Min {
-  template <class V>
-  static RF_INLINE V of(V a, V x) {
-    return ((x < a) | (x != x)) ? x : a;
-  }
-};
 
 // Four vectors of partial results hide the latency and, for sums, divide the rounding error.
 template <class T, class Combine>
@@ -49,57 +24,13 @@ T reduce_row(const T* x, int64_t cols) {
   }
   for (; c + W <= cols; c += W) v0 = Combine::of(v0, load_vector(x + c));
   v0 = Combine::of(Combine::of(v0, v1), Combine::of(v2, v3));
-  T lanes[W];
-  store_vector(lanes, v0);
-  for (int width = W / 2; width > 0; width /= 2)
-    for (int i = 0; i < width; ++i) lanes[i] = Combine::of(lanes[i], lanes[i + width]);
-  T total = lanes[0];
+  T total = combined_lanes<Combine, T>(v0);
   for (; c < cols; ++c) total = Combine::of(total, x[c]);
   return total;
 }
 
-// The instructions of maxima and minima lose a NaN, so that rows with one are reduced anew.
 #if defined(__x86_64__)
-#if RF_VECTOR_BYTES == 64
-RF_INLINE Vector<float> extreme(Max, Vector<float> x, Vector<float> a) {
-  return _mm512_maskz_max_ps(0xffff, x, a);
-}
-RF_INLINE Vector<float> extreme(Min, Vector<float> x, Vector<float> a) {
-  return _mm512_maskz_min_ps(0xffff, x, a);
-}
-struct NaNs {
-  __mmask16 any = 0;
-  RF_INLINE void add(Vector<float> x, Vector<float> y) {
-    any |= _mm512_cmp_ps_mask(x, y, _CMP_UNORD_Q);
-  }
-  RF_INLINE bool found() const { return any != 0; }
-};
-#elif RF_VECTOR_BYTES == 32
-RF_INLINE Vector<float> extreme(Max, Vector<float> x, Vector<float> a) {
-  return _mm256_max_ps(x, a);
-}
-RF_INLINE Vector<float> extreme(Min, Vector<float> x, Vector<float> a) {
-  return _mm256_min_ps(x, a);
-}
-struct NaNs {
-  __m256 any = _mm256_setzero_ps();
-  RF_INLINE void add(Vector<float> x, Vector<float> y) {
-    any = _mm256_or_ps(any, _mm256_cmp_ps(x, y, _CMP_UNORD_Q));
-  }
-  RF_INLINE bool found() const { return _mm256_movemask_ps(any) != 0; }
-};
-#else
-RF_INLINE Vector<float> extreme(Max, Vector<float> x, Vector<float> a) { return _mm_max_ps(x, a); }
-RF_INLINE Vector<float> extreme(Min, Vector<float> x, Vector<float> a) { return _mm_min_ps(x, a); }
-struct NaNs {
-  __m128 any = _mm_setzero_ps();
-  RF_INLINE void add(Vector<float> x, Vector<float> y) {
-    any = _mm_or_ps(any, _mm_cmpunord_ps(x, y));
-  }
-  RF_INLINE bool found() const { return _mm_movemask_ps(any) != 0; }
-};
-#endif
-
+// Rows with a NaN are reduced anew.
 template <class Combine>
 float extreme_of_row(const float* x, int64_t cols) {
   constexpr int W = VectorOf<float>::kWidth;
@@ -127,11 +58,7 @@ float extreme_of_row(const float* x, int64_t cols) {
   }
   if (nans.found()) return reduce_row<float, Combine>(x, cols);
   v[0] = extreme(Combine{}, extreme(Combine{}, v[3], v[2]), extreme(Combine{}, v[1], v[0]));
-  float lanes[W];
-  store_vector(lanes, v[0]);
-  for (int width = W / 2; width > 0; width /= 2)
-    for (int i = 0; i < width; ++i) lanes[i] = Combine::of(lanes[i], lanes[i + width]);
-  return lanes[0];
+  return combined_lanes<Combine, float>(v[0]);
 }
 #endif
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "cascade/visibility/running.h"
+#include "cpu/pointwise/merge_chains.h"
 #include "cpu/steps/ranking.h"
 #include "cpu/steps/step_kernel.h"
 #include "cpu/tile/specialize.h"
@@ -117,6 +118,9 @@ std::string ReducePlan::build(const ir::Graph& graph, std::span<const int64_t> s
   }
   builder.store(0, graph.values[static_cast<size_t>(value)].dtype, dims_of(graph, value, symbols),
                 indices, builder.compile_to_store(body), scope_);
+  // Short rows are loaded as one, and the lanes of several combined at once.
+  constexpr int64_t kLongRow = 64;
+  if (widest() >= kLongRow) merge_chains(program);
   return "";
 }
 

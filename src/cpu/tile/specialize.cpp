@@ -113,10 +113,6 @@ int64_t extent_of(std::span<const ir::Expr> axes) {
   return extent;
 }
 
-namespace {
-
-// The divisors d of ⌊axis/d⌋ and axis mod d in the expressions, and in them the moduli m of
-// ⌊axis/d⌋ mod m (as d·m), sorted; empty unless each divides the next and the extent.
 std::vector<int64_t> divisors_of(ir::Expr axis, const std::vector<ir::Expr*>& expressions) {
   std::set<int64_t> divisors;
   for (ir::Expr* expr : expressions) {
@@ -140,8 +136,6 @@ std::vector<int64_t> divisors_of(ir::Expr axis, const std::vector<ir::Expr*>& ex
   }
   return chain;
 }
-
-}  // namespace
 
 void split_axes(ir::ExprPool& pool, std::vector<ir::Expr>& axes,
                 const std::vector<ir::Expr*>& expressions) {

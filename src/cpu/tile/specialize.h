@@ -45,6 +45,10 @@ int64_t extent_of(ir::Expr axis);
 // The product of the extents.
 int64_t extent_of(std::span<const ir::Expr> axes);
 
+// The divisors d of ⌊axis/d⌋ and axis mod d in the expressions, and in them the moduli m of
+// ⌊axis/d⌋ mod m (as d·m), sorted, those that each divide the next and the extent.
+std::vector<int64_t> divisors_of(ir::Expr axis, const std::vector<ir::Expr*>& expressions);
+
 // Splits axes that occur as ⌊x/d⌋ or x mod d, with d dividing the extent, into x = d·high + low, so
 // that indices become affine. Rewrites `expressions` and replaces each split axis in `axes` by its
 // parts, outermost first.

@@ -27,9 +27,6 @@ Operand operand(const TileContext& machine, RegisterId r, Shape result) {
   return {s.data, per_row ? 1 : 0, nullptr};
 }
 
-namespace {
-
-// Kernels may run on into the padding of dense registers, which saves the tail of every row.
 int64_t padded_columns(const TileContext& machine, RegisterId out, int64_t columns,
                        std::span<const RegisterId> operands) {
   const Register& result = info(machine, out);
@@ -40,8 +37,6 @@ int64_t padded_columns(const TileContext& machine, RegisterId out, int64_t colum
   }
   return std::min(padded(columns), result.stride);
 }
-
-}  // namespace
 
 Fill::Fill(RegisterId out, double number, int64_t integer) : number(number), integer(integer) {
   writes = {out};
@@ -175,58 +170,6 @@ void Binary::run(TileContext& machine) const {
   functions[static_cast<int>(mode)](e.rows, padded_columns(machine, out, e.columns, reads),
                                     slot(machine, out).data, slot(machine, out).stride,
                                     operand(machine, a, r.shape), operand(machine, b, r.shape));
-}
-
-std::optional<ChainType> chain_type(DType storage) {
-  switch (storage) {
-    case DType::Undefined:
-      return ChainType::Own;
-    case DType::UInt8:
-      return ChainType::UInt8;
-    case DType::Int8:
-      return ChainType::Int8;
-    case DType::Int32:
-      return ChainType::Int32;
-    case DType::Float16:
-      return ChainType::Float16;
-    case DType::BFloat16:
-      return ChainType::BFloat16;
-    default:
-      return std::nullopt;
-  }
-}
-
-PointwiseChain::PointwiseChain(RegisterId out, RegisterId first, std::vector<Link> links)
-    : first(first), links(std::move(links)) {
-  reads = {first};
-  for (const Link& link : this->links) {
-    if (link.operand != kNoRegister) reads.push_back(link.operand);
-  }
-  writes = {out};
-  elementwise = bindable = true;
-}
-
-void PointwiseChain::run(TileContext& machine) const {
-  const Register& r = info(machine, writes[0]);
-  const Extents e = extents_of(machine, r);
-  ChainLink operands[kMostLinks];
-  ChainArgs args;
-  args.rows = e.rows;
-  args.cols = padded_columns(machine, writes[0], e.columns, reads);
-  args.out = slot(machine, writes[0]).data;
-  args.out_stride = slot(machine, writes[0]).stride;
-  args.first = operand(machine, first, r.shape);
-  args.first_type = *chain_type(info(machine, first).storage);
-  args.out_type = *chain_type(r.storage);
-  args.links = operands;
-  for (const Link& link : links) {
-    ChainLink& to = operands[args.count++];
-    to = {link.op, false, {}};
-    if (link.operand == kNoRegister) continue;
-    to.vector = is_vector(info(machine, link.operand).shape, r.shape);
-    to.operand = operand(machine, link.operand, r.shape);
-  }
-  (r.elem == Elem::F64 ? kernels().chain_f64 : kernels().chain_f32)(args);
 }
 
 Select::Select(Elem elem, RegisterId out, RegisterId condition, RegisterId a, RegisterId b)

@@ -25,6 +25,9 @@ inline Slot& slot(TileContext& machine, RegisterId r) {
 // A register as an operand of a result of shape `result`.
 bool is_vector(Shape operand, Shape result);
 Operand operand(const TileContext& machine, RegisterId r, Shape result);
+// Kernels may run on into the padding of dense registers, which saves the tail of every row.
+int64_t padded_columns(const TileContext& machine, RegisterId out, int64_t columns,
+                       std::span<const RegisterId> operands);
 // The address of a row of a register, for code outside of kernels.
 inline char* row_address(const TileContext& machine, RegisterId r, int64_t row) {
   const Slot& s = machine.slots[static_cast<size_t>(r)];
@@ -87,23 +90,6 @@ struct Binary final : Instruction {
   const BinaryFn* functions;
   BinaryOp op = BinaryOp::Count;  // as of Unary
   bool special = false;
-};
-
-// How a chain of float32 reads or writes elements of a type, the undefined one being its own; none
-// where it cannot.
-std::optional<ChainType> chain_type(DType storage);
-
-// Operations on floats, each on the result of the one before: those of `first` and the operands of
-// the links, which are the other registers read, in order.
-struct PointwiseChain final : Instruction {
-  struct Link {
-    ChainOp op;
-    RegisterId operand;  // kNoRegister of a unary operation
-  };
-  PointwiseChain(RegisterId out, RegisterId first, std::vector<Link> links);
-  void run(TileContext& machine) const override;
-  RegisterId first;
-  std::vector<Link> links;
 };
 
 // The condition must be a vector with respect to the result.

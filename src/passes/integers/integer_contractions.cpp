@@ -145,6 +145,7 @@ class ContractionRewriter {
     form.op = c.is_convolution ? "ConvInteger" : "MatMulInteger";
     if (c.is_convolution) form.attributes = node.attributes;
     form.codes = x->codes;
+    form.floats = c.x;
     form.zero = Tensor(value_of(x->codes).dtype, {});
     *static_cast<uint8_t*>(form.zero.mutable_data()) = static_cast<uint8_t>(x->zero);
     form.weights = c.by_rows ? transposed(w->codes) : w->codes;

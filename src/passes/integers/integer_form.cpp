@@ -107,8 +107,16 @@ bool is_faster_in_trials(const ir::Graph& graph, const ir::Node& node, const Int
     }
     return trial.time(trial.add(*reader, reader->op, inputs, reader->attributes));
   };
+  const auto dequantised = [&]() {
+    const ir::ValueId codes = floats.like(graph, form.codes);
+    const ir::ValueId real = floats.add(node, "Cast", {codes}, {{"to", int64_t{1}}});
+    const ir::ValueId scale = ops::add_constant(floats.graph(), "scale", form.scale);
+    return floats.add(node, "Mul", {real, scale}, {});
+  };
   std::vector<ir::ValueId> inputs;
-  for (const ir::ValueId input : node.inputs) inputs.push_back(floats.like(graph, input));
+  for (const ir::ValueId input : node.inputs) {
+    inputs.push_back(input == form.floats ? dequantised() : floats.like(graph, input));
+  }
   const double without = time(floats, floats.add(node, node.op, inputs, node.attributes));
   IntegerForm own = form;
   own.codes = integers.like(graph, form.codes);

@@ -18,9 +18,10 @@ namespace redfuser::passes {
 struct IntegerForm {
   std::string op;  // ConvInteger or MatMulInteger
   ir::Attributes attributes;
-  ir::ValueId codes = ir::kAbsent;  // the left factor: of int8 or uint8
-  Tensor zero;                      // of its type
-  Tensor weights, weight_zeros;     // the latter not defined for 0
+  ir::ValueId codes = ir::kAbsent;   // the left factor: of int8 or uint8
+  ir::ValueId floats = ir::kAbsent;  // what they stand for, which the node reads
+  Tensor zero;                       // of its type
+  Tensor weights, weight_zeros;      // the latter not defined for 0
   // fp32, broadcast to the result. The factors' scales are not multiplied, so that a kernel that
   // combines constants in float64 does not see a product that was rounded.
   Tensor scale, weight_scale;
@@ -43,7 +44,8 @@ LastNode write_nodes(ir::Graph& graph, const IntegerForm& form, const std::strin
 int64_t typical_count(const std::vector<ir::Expr>& shape);
 
 // Whether the form takes less time than the node of `graph`, by estimates of one thread of this
-// CPU, each with the node that reads the result, if it is not null. Sizes as of typical_count.
+// CPU, each with the node that reads the result, if it is not null, and the node with the floats of
+// the codes, which have to be computed for it. Sizes as of typical_count.
 bool is_faster(const ir::Graph& graph, const ir::Node& node, const IntegerForm& form,
                const ir::Node* reader);
 

@@ -31,18 +31,17 @@ RF_INLINE bool store_quantized(const QuantizedEnd& end, const Floats* v, char* t
   constexpr float kMost = 0x1p30f;
   const Floats y = end.reciprocal - Floats{}, s = -end.scale - Floats{};
   Ints r[NV];
-  Floats most{}, nan{};
-#pragma GCC unroll 8
-  for (int j = 0; j < NV; ++j) {
+  Floats most[2] = {}, nan[2] = {};
+  each_vector<NV>([&](auto j) RF_INLINED {
     Floats q = v[j] * y;
     q = multiply_add(multiply_add(q, s, v[j]), y, q);
     q = multiply_add(multiply_add(q, s, v[j]), y, q);
-    most = larger_magnitude(most, q);
-    nan += q;
+    most[j % 2] = larger_magnitude(most[j % 2], q);
+    nan[j % 2] += q;
     r[j] = nearest(q);
-  }
+  });
   // 0 · nan is 0 of numbers.
-  if (any_above(most + nan * 0.0f, kMost)) return false;
+  if (any_above(larger_magnitude(most[0], most[1]) + (nan[0] + nan[1]) * 0.0f, kMost)) return false;
 #pragma GCC unroll 2
   for (int j = 0; j < NV; j += kBytesVectors) {
     const auto low = bounded_words(pack_words(r[j], r[j + 1]), end.zero, end.low, end.high);

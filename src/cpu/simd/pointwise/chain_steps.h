@@ -61,6 +61,14 @@ struct Row {
   Step<T> steps[kMostLinks];
   int count = 0;
   QuantizedEnd end;
+  // Of a link's scalar.
+  struct Place {
+    int step;
+    bool second;
+  };
+  Place places[kMostLinks];
+  bool nan_bound = false;
+  bool functions = false;  // exponentials and the like
 };
 
 template <class T>
@@ -142,7 +150,13 @@ Row<T> row_of_chain(const ChainArgs& g, int64_t r) {
     Step<T> step = scalar ? scalar_step<T>(link.op, from == nullptr ? T(0) : *from)
                           : vector_step<T>(link.op, from);
     step.link = i;
-    if (row.count > 0 && joins(row.steps[row.count - 1], step)) continue;
+    row.functions |= link.op == ChainOp::Exp || link.op == ChainOp::Tanh;
+    row.nan_bound |= scalar && link.op >= ChainOp::Max && step.code == Code::AddS;
+    if (row.count > 0 && joins(row.steps[row.count - 1], step)) {
+      row.places[i] = {row.count - 1, true};
+      continue;
+    }
+    row.places[i] = {row.count, false};
     row.steps[row.count++] = step;
   }
   row.end = quantized_end(row);
@@ -157,6 +171,25 @@ RF_INLINE void move_to_row(Row<T>& row, const ChainArgs& g, int64_t r) {
     Step<T>& step = row.steps[i];
     if (step.vector != nullptr) step.vector = row_of<T>(g.links[step.link].operand, r);
   }
+}
+
+// The same chain with the scalars of another row; false where other steps, or another end, may
+// serve that row.
+template <class T>
+RF_INLINE bool take_scalars(Row<T>& row, const ChainArgs& g, int64_t r) {
+  const bool bytes = row.out_bytes == 1;
+  if (row.nan_bound || (bytes && !row.end.any)) return false;
+  for (int i = 0; i < g.count; ++i) {
+    const ChainLink& link = g.links[i];
+    if (is_unary(link.op) || link.vector) continue;
+    if (link.operand.stride == 0 && link.operand.offsets == nullptr) continue;
+    const auto place = row.places[i];
+    const T o = *row_of<T>(link.operand, r);
+    if ((link.op >= ChainOp::Max && o != o) || (bytes && place.step >= row.end.first)) return false;
+    Step<T>& step = row.steps[place.step];
+    (place.second ? step.second : step.scalar) = link.op == ChainOp::Sub ? -o : o;
+  }
+  return true;
 }
 
 }  // namespace

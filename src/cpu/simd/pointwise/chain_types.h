@@ -5,6 +5,9 @@
 #include "cpu/simd/lanes.h"
 #include "cpu/simd/vector_math.h"
 
+// Of lambdas.
+#define RF_INLINED __attribute__((always_inline))
+
 namespace redfuser::cpu::RF_ISA {
 
 template <class T>
@@ -23,11 +26,17 @@ RF_INLINE constexpr int64_t bytes_of(ChainType type) {
   }
 }
 
-// Calls store(vector, j) or load(j) for every vector.
-template <int NV, class Each>
+template <int J>
+struct Number {
+  RF_INLINE constexpr operator int() const { return J; }
+};
+
+// Calls each(0), each(1), ... of constants, so that arrays of vectors are registers, also where
+// paths meet.
+template <int NV, class Each, int J = 0>
 RF_INLINE void each_vector(const Each& each) {
-#pragma GCC unroll 8
-  for (int j = 0; j < (NV > 0 ? NV : 1); ++j) each(j);
+  each(Number<J>{});
+  if constexpr (J + 1 < NV) each_vector<NV, Each, J + 1>(each);
 }
 
 // NV whole vectors, or, for NV = 0, one with so many elements.
@@ -37,20 +46,23 @@ RF_INLINE void load_typed(Vector<T>* v, const char* from, ChainType type, int64_
   if constexpr (sizeof(T) == 4) {
     switch (type) {
       case ChainType::UInt8:
-        return each_vector<NV>(
-            [&](int j) { v[j] = float_lanes<uint8_t>(load_lanes<uint8_t>(from + j * W, count)); });
+        return each_vector<NV>([&](auto j) RF_INLINED {
+          v[j] = float_lanes<uint8_t>(load_lanes<uint8_t>(from + j * W, count));
+        });
       case ChainType::Int8:
-        return each_vector<NV>(
-            [&](int j) { v[j] = float_lanes<int8_t>(load_lanes<int8_t>(from + j * W, count)); });
+        return each_vector<NV>([&](auto j) RF_INLINED {
+          v[j] = float_lanes<int8_t>(load_lanes<int8_t>(from + j * W, count));
+        });
       case ChainType::Int32:
-        return each_vector<NV>([&](int j) {
+        return each_vector<NV>([&](auto j) RF_INLINED {
           v[j] = float_lanes<int32_t>(load_lanes<int32_t>(from + j * W * 4, count));
         });
       case ChainType::Float16:
-        return each_vector<NV>(
-            [&](int j) { v[j] = floats_of(load_lanes<uint16_t>(from + j * W * 2, count)); });
+        return each_vector<NV>([&](auto j) RF_INLINED {
+          v[j] = floats_of(load_lanes<uint16_t>(from + j * W * 2, count));
+        });
       case ChainType::BFloat16:
-        return each_vector<NV>([&](int j) {
+        return each_vector<NV>([&](auto j) RF_INLINED {
           const auto bits = load_lanes<uint16_t>(from + j * W * 2, count);
           v[j] = float_of(__builtin_convertvector(bits, Lanes<int32_t>) << 16);
         });
@@ -58,7 +70,7 @@ RF_INLINE void load_typed(Vector<T>* v, const char* from, ChainType type, int64_
         break;
     }
   }
-  each_vector<NV>([&](int j) {
+  each_vector<NV>([&](auto j) RF_INLINED {
     v[j] = Vector<T>{};
     const size_t bytes = NV > 0 ? sizeof(Vector<T>) : static_cast<size_t>(count) * sizeof(T);
     __builtin_memcpy(&v[j], from + j * static_cast<int64_t>(sizeof(Vector<T>)), bytes);
@@ -86,24 +98,27 @@ RF_INLINE void store_typed(char* to, const Vector<T>* v, ChainType type, int64_t
     switch (type) {
       case ChainType::UInt8:
       case ChainType::Int8:
-        return each_vector<NV>([&](int j) {
+        return each_vector<NV>([&](auto j) RF_INLINED {
           const auto bytes = __builtin_convertvector(integers_of(v[j]), Lanes<uint8_t>);
           store_lanes<uint8_t>(to + j * W, bytes, count);
         });
       case ChainType::Int32:
-        return each_vector<NV>(
-            [&](int j) { store_lanes<int32_t>(to + j * W * 4, integers_of(v[j]), count); });
+        return each_vector<NV>([&](auto j) RF_INLINED {
+          store_lanes<int32_t>(to + j * W * 4, integers_of(v[j]), count);
+        });
       case ChainType::Float16:
-        return each_vector<NV>(
-            [&](int j) { store_lanes<uint16_t>(to + j * W * 2, halves_of(v[j]), count); });
+        return each_vector<NV>([&](auto j) RF_INLINED {
+          store_lanes<uint16_t>(to + j * W * 2, halves_of(v[j]), count);
+        });
       case ChainType::BFloat16:
-        return each_vector<NV>(
-            [&](int j) { store_lanes<uint16_t>(to + j * W * 2, bfloats_of(v[j]), count); });
+        return each_vector<NV>([&](auto j) RF_INLINED {
+          store_lanes<uint16_t>(to + j * W * 2, bfloats_of(v[j]), count);
+        });
       default:
         break;
     }
   }
-  each_vector<NV>([&](int j) {
+  each_vector<NV>([&](auto j) RF_INLINED {
     const size_t bytes = NV > 0 ? sizeof(Vector<T>) : static_cast<size_t>(count) * sizeof(T);
     __builtin_memcpy(to + j * static_cast<int64_t>(sizeof(Vector<T>)), &v[j], bytes);
   });

@@ -315,7 +315,7 @@ class CascadeBuilder {
 
   void write(size_t i, int scope) {
     const auto& output = s_.form.cascade.outputs[i];
-    const DType dtype = form_.graph.values[static_cast<size_t>(output.value)].dtype;
+    const DType dtype = dtype_of(form_, output.value);
     builder_.store(static_cast<int>(i), dtype, memory_of(form_, output.value), output.axes,
                    builder_.compile_to_store(output.body), scope);
   }

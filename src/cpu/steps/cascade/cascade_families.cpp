@@ -6,6 +6,7 @@
 
 #include "cpu/steps/cascade/cascade_plan.h"
 #include "cpu/steps/cascade/cascade_roles.h"
+#include "cpu/steps/cascade/parts_plan.h"
 #include "cpu/steps/ranking.h"
 #include "cpu/steps/step_kernel.h"
 #include "cpu/tile/specialize.h"
@@ -14,7 +15,8 @@
 namespace redfuser::cpu {
 namespace {
 
-constexpr const char *kWholeRows = "whole_rows", *kStreamed = "streamed";
+constexpr const char *kWholeRows = "whole_rows", *kStreamed = "streamed", *kParts = "parts";
+constexpr const char* kLength = "length";
 // A register of a whole row, and the elements of a tile.
 constexpr int64_t kLongestRow = 1 << 16, kTileElements = 1 << 17;
 constexpr int64_t kMaxRows = 512;
@@ -131,10 +133,34 @@ std::shared_ptr<const StepPlan> emit_streamed(StepForm& form, const select::Kern
   return plan;
 }
 
-constexpr Family kFamilies[] = {
+// Those of one program.
+constexpr Family kPrograms[] = {
     {kWholeRows, offer_whole_rows, emit_whole_rows},
     {kStreamed, offer_streamed, emit_streamed},
 };
+
+select::FamilyAnswer offer_parts(StepForm& form) {
+  // Estimates of several programs are less certain than that of one.
+  constexpr double kDoubt = 1.1;
+  const auto lengths = part_lengths(form);
+  if (const auto* refusal = std::get_if<std::string>(&lengths)) return {{}, *refusal};
+  std::vector<select::Candidate> candidates;
+  for (const int64_t length : std::get<std::vector<int64_t>>(lengths)) {
+    const auto parts = cascade_parts(form, length);
+    if (parts == nullptr) return {{}, "an output has the elements in another order"};
+    const PartsPlan plan(form, parts, kPrograms);
+    if (plan.inner_bytes() > form.room || !std::isfinite(plan.time())) continue;
+    candidates.push_back({{kParts, {{kLength, static_cast<int>(length)}}}, kDoubt * plan.time()});
+  }
+  if (candidates.empty()) return {{}, "the states of parts take more memory than there is"};
+  return sorted(std::move(candidates));
+}
+
+std::shared_ptr<const StepPlan> emit_parts(StepForm& form, const select::KernelConfig& choice) {
+  return std::make_shared<PartsPlan>(form, cascade_parts(form, choice.at(kLength)), kPrograms);
+}
+
+constexpr Family kFamilies[] = {kPrograms[0], kPrograms[1], {kParts, offer_parts, emit_parts}};
 
 }  // namespace
 

@@ -81,7 +81,8 @@ select::FamilyAnswer offer(StepForm& form) {
   for (const SplitForm& split : plan->others()) add_tiles(form, split, candidates);
   if (form.growing == nullptr) {
     add_sections(form, candidates);
-    add_stages(form, candidates);
+    // Stages have inner values of their own in the place of those of the form.
+    if (form.inner.empty()) add_stages(form, candidates);
   }
   if (const auto time = operator_time(form)) {
     candidates.push_back({{kMap, {{kOperator, 1}}}, *time});

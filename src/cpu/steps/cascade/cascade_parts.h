@@ -1,0 +1,29 @@
+// A cascade of few long rows, part by part: states of the parts of a row are folded side by side
+// and merged, and the outputs that have the streamed axis are mapped back afterwards. What an
+// element reads along the axis, such as the bias of its channel, is the same within a part.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "cpu/steps/step_form.h"
+
+namespace redfuser::cpu {
+
+struct CascadeParts {
+  ir::ExprPool pool;                  // of the steps
+  std::vector<fuse::StepKind> steps;  // in order: the states of parts, the results, the outputs
+  std::vector<InnerValue> inner;      // states and results
+};
+
+// The lengths of parts that are worth comparing, or why the cascade of the form is not divided:
+// states that depend on running results are not merged by their reductions alone.
+std::variant<std::vector<int64_t>, std::string> part_lengths(const StepForm& form);
+
+// The steps for parts of one of these lengths; null where an output's elements are not those of the
+// streamed axis in order.
+std::shared_ptr<const CascadeParts> cascade_parts(const StepForm& form, int64_t length);
+
+}  // namespace redfuser::cpu
