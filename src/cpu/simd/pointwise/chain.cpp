@@ -32,17 +32,14 @@ RF_INLINE Vector<T> load_columns(const T* from, int j, int64_t count) {
 
 template <class T, int NV, class Function>
 RF_INLINE void with_vector(Vector<T>* v, const T* from, int64_t count, Function function) {
-#pragma GCC unroll 8
-  for (int j = 0; j < (NV > 0 ? NV : 1); ++j) {
-    v[j] = function(v[j], load_columns<T, NV>(from, j, count));
-  }
+  each_vector<NV>(
+      [&](auto j) RF_INLINE_LAMBDA { v[j] = function(v[j], load_columns<T, NV>(from, j, count)); });
 }
 
 template <class T, int NV, class Function>
 RF_INLINE void with_scalars(Vector<T>* v, const Step<T>& step, Function function) {
   const Vector<T> o = step.scalar - Vector<T>{}, second = step.second - Vector<T>{};
-#pragma GCC unroll 8
-  for (int j = 0; j < (NV > 0 ? NV : 1); ++j) v[j] = function(v[j], o, second);
+  each_vector<NV>([&](auto j) RF_INLINE_LAMBDA { v[j] = function(v[j], o, second); });
 }
 
 // Only the copy need be in memory.
@@ -51,21 +48,20 @@ RF_INLINE void with_function(Vector<T>* v, void (*function)(float* x, int64_t ve
   if constexpr (sizeof(T) == sizeof(float)) {
     constexpr int kCount = NV > 0 ? NV : 1;
     Vector<T> copy[kCount];
-#pragma GCC unroll 8
-    for (int j = 0; j < kCount; ++j) copy[j] = v[j];
+    each_vector<NV>([&](auto j) RF_INLINE_LAMBDA { copy[j] = v[j]; });
     function(reinterpret_cast<float*>(copy), kCount);
-#pragma GCC unroll 8
-    for (int j = 0; j < kCount; ++j) v[j] = copy[j];
+    each_vector<NV>([&](auto j) RF_INLINE_LAMBDA { v[j] = copy[j]; });
   }
 }
 
 template <class T, int NV>
 RF_INLINE void run_step(Vector<T>* v, const Step<T>& step, int64_t c, int64_t count) {
   using V = Vector<T>;
-  const auto vector = [&](auto function) {
+  const auto vector = [&](auto function) RF_INLINE_LAMBDA {
     with_vector<T, NV>(v, step.vector + c, count, function);
   };
-  const auto scalar = [&](auto function) { with_scalars<T, NV>(v, step, function); };
+  const auto scalar = [&](auto function)
+                          RF_INLINE_LAMBDA { with_scalars<T, NV>(v, step, function); };
   switch (step.code) {
     case Code::AddV:
       return vector([](V x, V o) { return x + o; });

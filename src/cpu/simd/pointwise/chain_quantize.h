@@ -32,15 +32,14 @@ RF_INLINE bool store_quantized(const QuantizedEnd& end, const Floats* v, char* t
   const Floats y = end.reciprocal - Floats{}, s = -end.scale - Floats{};
   Ints r[NV];
   Floats most{}, nan{};
-#pragma GCC unroll 8
-  for (int j = 0; j < NV; ++j) {
+  each_vector<NV>([&](auto j) RF_INLINE_LAMBDA {
     Floats q = v[j] * y;
     q = multiply_add(multiply_add(q, s, v[j]), y, q);
     q = multiply_add(multiply_add(q, s, v[j]), y, q);
     most = larger_magnitude(most, q);
     nan += q;
     r[j] = nearest(q);
-  }
+  });
   // 0 · nan is 0 of numbers.
   if (any_above(most + nan * 0.0f, kMost)) return false;
 #pragma GCC unroll 2

@@ -1,9 +1,14 @@
 // How chains of operations read and write elements of other types (ChainType).
 #pragma once
 
+#include <utility>
+
 #include "cpu/simd/gemm_pack.h"
 #include "cpu/simd/lanes.h"
 #include "cpu/simd/vector_math.h"
+
+// As calls, they would have the vectors that they use in memory.
+#define RF_INLINE_LAMBDA __attribute__((always_inline))
 
 namespace redfuser::cpu::RF_ISA {
 
@@ -23,11 +28,15 @@ RF_INLINE constexpr int64_t bytes_of(ChainType type) {
   }
 }
 
-// Calls store(vector, j) or load(j) for every vector.
+// Calls each(j) for every vector, where j is a constant: arrays of vectors stay in registers, also
+// from one step of a chain to the next, which they would not with the index of a loop.
+template <int... J, class Each>
+RF_INLINE void each_index(std::integer_sequence<int, J...>, const Each& each) {
+  (each(std::integral_constant<int, J>{}), ...);
+}
 template <int NV, class Each>
 RF_INLINE void each_vector(const Each& each) {
-#pragma GCC unroll 8
-  for (int j = 0; j < (NV > 0 ? NV : 1); ++j) each(j);
+  each_index(std::make_integer_sequence<int, (NV > 0 ? NV : 1)>{}, each);
 }
 
 // NV whole vectors, or, for NV = 0, one with so many elements.
@@ -37,20 +46,23 @@ RF_INLINE void load_typed(Vector<T>* v, const char* from, ChainType type, int64_
   if constexpr (sizeof(T) == 4) {
     switch (type) {
       case ChainType::UInt8:
-        return each_vector<NV>(
-            [&](int j) { v[j] = float_lanes<uint8_t>(load_lanes<uint8_t>(from + j * W, count)); });
+        return each_vector<NV>([&](auto j) RF_INLINE_LAMBDA {
+          v[j] = float_lanes<uint8_t>(load_lanes<uint8_t>(from + j * W, count));
+        });
       case ChainType::Int8:
-        return each_vector<NV>(
-            [&](int j) { v[j] = float_lanes<int8_t>(load_lanes<int8_t>(from + j * W, count)); });
+        return each_vector<NV>([&](auto j) RF_INLINE_LAMBDA {
+          v[j] = float_lanes<int8_t>(load_lanes<int8_t>(from + j * W, count));
+        });
       case ChainType::Int32:
-        return each_vector<NV>([&](int j) {
+        return each_vector<NV>([&](auto j) RF_INLINE_LAMBDA {
           v[j] = float_lanes<int32_t>(load_lanes<int32_t>(from + j * W * 4, count));
         });
       case ChainType::Float16:
-        return each_vector<NV>(
-            [&](int j) { v[j] = floats_of(load_lanes<uint16_t>(from + j * W * 2, count)); });
+        return each_vector<NV>([&](auto j) RF_INLINE_LAMBDA {
+          v[j] = floats_of(load_lanes<uint16_t>(from + j * W * 2, count));
+        });
       case ChainType::BFloat16:
-        return each_vector<NV>([&](int j) {
+        return each_vector<NV>([&](auto j) RF_INLINE_LAMBDA {
           const auto bits = load_lanes<uint16_t>(from + j * W * 2, count);
           v[j] = float_of(__builtin_convertvector(bits, Lanes<int32_t>) << 16);
         });
@@ -58,10 +70,13 @@ RF_INLINE void load_typed(Vector<T>* v, const char* from, ChainType type, int64_
         break;
     }
   }
-  each_vector<NV>([&](int j) {
-    v[j] = Vector<T>{};
-    const size_t bytes = NV > 0 ? sizeof(Vector<T>) : static_cast<size_t>(count) * sizeof(T);
-    __builtin_memcpy(&v[j], from + j * static_cast<int64_t>(sizeof(Vector<T>)), bytes);
+  each_vector<NV>([&](auto j) RF_INLINE_LAMBDA {
+    const T* at = reinterpret_cast<const T*>(from) + j * W;
+    if constexpr (NV > 0) {
+      v[j] = load_vector(at);
+    } else {
+      v[j] = load_part(at, count);
+    }
   });
 }
 
@@ -86,26 +101,33 @@ RF_INLINE void store_typed(char* to, const Vector<T>* v, ChainType type, int64_t
     switch (type) {
       case ChainType::UInt8:
       case ChainType::Int8:
-        return each_vector<NV>([&](int j) {
+        return each_vector<NV>([&](auto j) RF_INLINE_LAMBDA {
           const auto bytes = __builtin_convertvector(integers_of(v[j]), Lanes<uint8_t>);
           store_lanes<uint8_t>(to + j * W, bytes, count);
         });
       case ChainType::Int32:
-        return each_vector<NV>(
-            [&](int j) { store_lanes<int32_t>(to + j * W * 4, integers_of(v[j]), count); });
+        return each_vector<NV>([&](auto j) RF_INLINE_LAMBDA {
+          store_lanes<int32_t>(to + j * W * 4, integers_of(v[j]), count);
+        });
       case ChainType::Float16:
-        return each_vector<NV>(
-            [&](int j) { store_lanes<uint16_t>(to + j * W * 2, halves_of(v[j]), count); });
+        return each_vector<NV>([&](auto j) RF_INLINE_LAMBDA {
+          store_lanes<uint16_t>(to + j * W * 2, halves_of(v[j]), count);
+        });
       case ChainType::BFloat16:
-        return each_vector<NV>(
-            [&](int j) { store_lanes<uint16_t>(to + j * W * 2, bfloats_of(v[j]), count); });
+        return each_vector<NV>([&](auto j) RF_INLINE_LAMBDA {
+          store_lanes<uint16_t>(to + j * W * 2, bfloats_of(v[j]), count);
+        });
       default:
         break;
     }
   }
-  each_vector<NV>([&](int j) {
-    const size_t bytes = NV > 0 ? sizeof(Vector<T>) : static_cast<size_t>(count) * sizeof(T);
-    __builtin_memcpy(to + j * static_cast<int64_t>(sizeof(Vector<T>)), &v[j], bytes);
+  each_vector<NV>([&](auto j) RF_INLINE_LAMBDA {
+    T* at = reinterpret_cast<T*>(to) + j * W;
+    if constexpr (NV > 0) {
+      store_vector(at, v[j]);
+    } else {
+      store_part(at, v[j], count);
+    }
   });
 }
 
