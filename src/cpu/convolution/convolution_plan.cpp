@@ -20,13 +20,37 @@ double read_time(double bytes, bool near) {
   return bytes / (near ? this_machine().l2_rate : this_machine().memory_rate);
 }
 
+namespace {
+
+// Loads of vectors for each multiply-add of a channel's filter by blocks of lines: a run of taps,
+// one line of a plane after the other, loads each line once.
+double loads_of_lines(const Window& w) {
+  constexpr double kLines = 8;
+  const int64_t taps = w.kernel[1], stride = w.stride[1], dilation = w.dilation[1];
+  const int64_t gap = stride % dilation == 0 ? std::min(stride / dilation, taps) : taps;
+  double loads = 0;
+  for (int64_t first = 0; first < gap; ++first) {
+    const int64_t run = ceil_div(taps - first, gap), parts = ceil_div(run, kMostRun);
+    loads += static_cast<double>(run + parts * (static_cast<int64_t>(kLines) - 1));
+  }
+  return loads / (kLines * static_cast<double>(taps));
+}
+
+}  // namespace
+
+// Lines of a vector and more are filtered in blocks. Each of their loads takes two of the multiply-
+// adds' cycles, as it meets two cache lines.
 double ConvolutionForm::channel_time() const {
   const select::CpuMachine& machine = this_machine();
   const Window& w = shape.window;
   const auto taps = static_cast<double>(count_of(w.kernel));
   const auto lines = static_cast<double>(w.output[0] * w.output[1]);
   const double columns = std::ceil(static_cast<double>(w.output[2]) / 16) * 16;
-  return static_cast<double>(filters()) * taps * lines * columns / machine.filter_rate +
+  const bool by_lines = static_cast<double>(w.output[2]) >= machine.lanes && w.output[1] >= 4;
+  constexpr double kShare = 0.6;  // of the rate of windows, whose sums are more
+  const double rate = by_lines ? kShare * machine.window_rate / std::max(1.0, 2 * loads_of_lines(w))
+                               : machine.filter_rate;
+  return static_cast<double>(filters()) * taps * lines * columns / rate +
          static_cast<double>(count_of(w.input)) / machine.copy_rate;
 }
 
