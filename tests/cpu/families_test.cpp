@@ -147,6 +147,15 @@ TEST(CpuFamilies, EveryConfigurationComputesTheSame) {
       {"y = Softmax<axis = -1>(x)", {37, 700}, 10},
       {"y = Softmax<axis = 0>(x)", {700, 37}, 10},
       {"t = Transpose<perm = [1, 0]>(x) s = MatMul(x, t) y = Relu(s)", {70, 300}, 4},
+      // Few rows, whose sums are held together for long rows of the other operand; dot products.
+      {"b = Constant<value_ints = [0]>() e = Constant<value_ints = [3]>() "
+       "a = Constant<value_ints = [1]>() c = Slice(x, b, e, a) t = Transpose<perm = [1, 0]>(c) "
+       "p = MatMul(t, x) y = Relu(p)",
+       {300, 4500},
+       6},
+      {"z = Exp(x) m = Mul(x, z) a = Constant<value_ints = [1]>() y = ReduceSum(m, a)",
+       {200, 49},
+       2},
       {"q, s, z = DynamicQuantizeLinear(x) t = Transpose<perm = [1, 0]>(q) "
        "p = MatMulInteger(q, t, z, z) y = Cast<to = 1>(p)",
        {70, 300},

@@ -181,6 +181,8 @@ struct GemmArgs {
   // and the product's type.
   void* scratch = nullptr;
 };
+// Products of at most so many rows of A read a B of the product's type in place, once.
+inline constexpr int64_t kRowsInPlace = 4;
 inline constexpr int64_t kGemmScratchBytes = int64_t{1536} * 1024;
 using GemmFn = void (*)(const GemmArgs& args);
 // Packs B[k, n] once for any number of products. `out` has k times the next multiple of 16 of n
