@@ -147,6 +147,15 @@ TEST(CpuFamilies, EveryConfigurationComputesTheSame) {
       {"y = Softmax<axis = -1>(x)", {37, 700}, 10},
       {"y = Softmax<axis = 0>(x)", {700, 37}, 10},
       {"t = Transpose<perm = [1, 0]>(x) s = MatMul(x, t) y = Relu(s)", {70, 300}, 4},
+      // Few rows, whose sums are held together for long rows of the other operand; dot products.
+      {"b = Constant<value_ints = [0]>() e = Constant<value_ints = [3]>() "
+       "a = Constant<value_ints = [1]>() c = Slice(x, b, e, a) t = Transpose<perm = [1, 0]>(c) "
+       "p = MatMul(t, x) y = Relu(p)",
+       {300, 4500},
+       6},
+      {"z = Exp(x) m = Mul(x, z) a = Constant<value_ints = [1]>() y = ReduceSum(m, a)",
+       {200, 49},
+       2},
       {"q, s, z = DynamicQuantizeLinear(x) t = Transpose<perm = [1, 0]>(q) "
        "p = MatMulInteger(q, t, z, z) y = Cast<to = 1>(p)",
        {70, 300},
@@ -294,6 +303,15 @@ TEST(CpuFamilies, EveryConfigurationOfAConvolutionComputesTheSame) {
       {"float[1, 16, 3, 40] x, float[16, 1, 3, 3] w", "group = 16, pads = [5, 1, 5, 1]", 6},
       {"double[1, 12, 20, 11] x, double[12, 1, 3, 3] w",
        "group = 12, pads = [1, 1, 1, 1], strides = [3, 3]", 5},
+      // Taps above each other, whose lines of input lie one after the other or a line apart: as
+      // many as a run has, more, and every other one.
+      {"float[1, 5, 21, 80] x, float[10, 1, 3, 2] w, float[10] b", "group = 5, pads = [1, 1, 1, 1]",
+       3},
+      {"float[1, 3, 43, 51] x, float[3, 1, 7, 1] w", "group = 3, strides = [2, 1]", 3},
+      {"float[1, 3, 50, 40] x, float[3, 1, 8, 3] w", "group = 3, dilations = [2, 2]", 3},
+      {"float[1, 3, 50, 40] x, float[3, 1, 5, 3] w",
+       "group = 3, strides = [4, 2], dilations = [2, 1]", 3},
+      {"double[1, 2, 9, 12, 40] x, double[2, 1, 2, 4, 3] w", "group = 2, strides = [1, 3, 1]", 2},
       {"double[1, 20, 30, 30] x, double[35, 20, 1, 1] w", "", 10},
       // More taps than are summed at once, with positions side by side.
       {"float[1, 300, 9, 9] x, float[35, 300, 1, 1] w, float[35] b", "", 8, "y = Relu(c)"},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "cpu/estimate/program_time.h"
 #include "cpu/pointwise/merge_chains.h"
@@ -69,14 +70,16 @@ ConvolutionEpilogue::ConvolutionEpilogue(const StepForm& form, DType sums, int64
     const ir::Expr value = pool_.leaf(ir::LeafKind::Product, 0, head->dtype);
     body = pool_.substitute(body, {{specializer.copy(head), value}});
   }
-  epilogue_.build(pool_, builder, {batch, m, n}, body, 1, sums,
-                  {dtype, memory_of(form, value_), indices});
-  merge_chains(program_);
   filters_ = extent_of(m);
   positions_ = extent_of(n);
+  across_ = form.growing == nullptr && positions_ == 1;
+  epilogue_.build(pool_, builder, {batch, across_ ? n : m, across_ ? m : n}, body, 1, sums,
+                  {dtype, memory_of(form, value_), indices});
+  merge_chains(program_);
   in_place_ = form.growing == nullptr && dtype == sums && is_one_pass(program_);
   if (in_place_ && head == nullptr) bounds_ = bounds_of(body);
-  epilogue_.set_block(program_, filters, columns_);
+  if (across_) columns_ = std::min(filters, kMostColumns);
+  epilogue_.set_block(program_, across_ ? 1 : filters, columns_);
 }
 
 double ConvolutionEpilogue::time() const {
@@ -120,12 +123,23 @@ SumsTarget::Place EpilogueSums::wide_place(int worker, const Block& block, int64
 
 void EpilogueSums::done(int worker, const Block& block, const Place& place) {
   if (place.bounded) return;
-  for (int64_t at = 0; at < block.positions; at += epilogue_.columns_) {
-    char* data = static_cast<char*>(place.data) + at * epilogue_.width_;
-    epilogue_.epilogue_.run(epilogue_.program_, runner_.machine(worker),
-                            {block.batch, block.filter, block.position + at, block.filters,
-                             std::min(epilogue_.columns_, block.positions - at)},
-                            {data, place.stride, 0});
+  const bool across = epilogue_.across_;
+  char* data = static_cast<char*>(place.data);
+  if (across && place.stride != 1) {
+    for (int64_t i = 1; i < block.filters; ++i) {
+      std::memcpy(data + i * epilogue_.width_, data + i * place.stride * epilogue_.width_,
+                  static_cast<size_t>(epilogue_.width_));
+    }
+  }
+  const int64_t columns = across ? block.filters : block.positions;
+  for (int64_t at = 0; at < columns; at += epilogue_.columns_) {
+    const int64_t count = std::min(epilogue_.columns_, columns - at);
+    const BlockEpilogue::Block tile =
+        across ? BlockEpilogue::Block{block.batch, 0, block.filter + at, 1, count}
+               : BlockEpilogue::Block{block.batch, block.filter, block.position + at, block.filters,
+                                      count};
+    epilogue_.epilogue_.run(epilogue_.program_, runner_.machine(worker), tile,
+                            {data + at * epilogue_.width_, place.stride, 0});
   }
 }
 

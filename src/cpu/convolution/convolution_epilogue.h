@@ -33,11 +33,12 @@ class ConvolutionEpilogue {
   BlockEpilogue epilogue_;
   ir::ValueId value_;
   int64_t width_;    // bytes of a sum
-  int64_t columns_;  // positions of a tile
+  int64_t columns_;  // of a tile: positions
   // Of the output, where the sums lie in its memory: what follows them is one pass over them.
   int64_t filters_ = 0, positions_ = 0;
   bool in_place_ = false;
-  SumBounds bounds_;  // of sums in their place, where these are all of the body
+  bool across_ = false;  // of one position: the filters are the columns of a tile
+  SumBounds bounds_;     // of sums in their place, where these are all of the body
 };
 
 // One run, whose output is allocated.

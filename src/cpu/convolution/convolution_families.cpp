@@ -172,9 +172,11 @@ select::FamilyAnswer offer_channels(StepForm& form) {
   if (c.shape.groups != c.shape.channels) return {{}, "a group has several channels"};
   if (c.empty()) return {{}, "the result is empty"};
   const auto sums = static_cast<double>(c.filters() * count_of(c.shape.window.output));
-  const TaskTime task{wide(c) * c.channel_time() + sums * c.epilogue_time, 0};
-  const double images = static_cast<double>(c.shape.batch * c.shape.groups);
-  return {{{{kChannels, {}}, step_time(task, images, form.threads, c.output_bytes()).time}}, ""};
+  const int64_t planes = c.shape.batch * c.shape.channels;
+  const auto tasks = static_cast<double>(depthwise_tasks(planes, form.threads));
+  const double each = wide(c) * c.channel_time() + sums * c.epilogue_time;
+  const TaskTime task{each * std::ceil(static_cast<double>(planes) / tasks), 0};
+  return {{{{kChannels, {}}, step_time(task, tasks, form.threads, c.output_bytes()).time}}, ""};
 }
 
 std::shared_ptr<const StepPlan> emit_channels(StepForm& form, const select::KernelConfig&) {

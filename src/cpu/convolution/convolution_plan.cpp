@@ -20,14 +20,47 @@ double read_time(double bytes, bool near) {
   return bytes / (near ? this_machine().l2_rate : this_machine().memory_rate);
 }
 
-double ConvolutionForm::channel_time(int64_t steps) const {
-  const select::CpuMachine& machine = this_machine();
-  const Window& w = shape.window;
+namespace {
+
+// Loads of vectors for each multiply-add of a channel's filter by blocks of lines: a run of taps,
+// one line of a plane after the other, loads each line once.
+double loads_of_lines(const Window& w) {
+  constexpr double kLines = 8;
+  const int64_t taps = w.kernel[1], stride = w.stride[1], dilation = w.dilation[1];
+  const int64_t gap = stride % dilation == 0 ? std::min(stride / dilation, taps) : taps;
+  double loads = 0;
+  for (int64_t first = 0; first < gap; ++first) {
+    const int64_t run = ceil_div(taps - first, gap), parts = ceil_div(run, kMostRun);
+    loads += static_cast<double>(run + parts * (static_cast<int64_t>(kLines) - 1));
+  }
+  return loads / (kLines * static_cast<double>(taps));
+}
+
+// Of so many steps for a filter's sums of a position, of which so many pass in a nanosecond.
+double time_of_channels(const ConvolutionForm& form, int64_t steps, double rate) {
+  const Window& w = form.shape.window;
   const auto lines = static_cast<double>(w.output[0] * w.output[1]);
   const double columns = std::ceil(static_cast<double>(w.output[2]) / 16) * 16;
-  return static_cast<double>(filters()) * static_cast<double>(steps) * lines * columns /
-             machine.filter_rate +
-         static_cast<double>(count_of(w.input)) / machine.copy_rate;
+  return static_cast<double>(form.filters()) * static_cast<double>(steps) * lines * columns / rate +
+         static_cast<double>(count_of(w.input)) / this_machine().copy_rate;
+}
+
+}  // namespace
+
+double ConvolutionForm::channel_time(int64_t steps) const {
+  return time_of_channels(*this, steps, this_machine().filter_rate);
+}
+
+// Lines of a vector and more are filtered in blocks. Each of their loads takes two of the multiply-
+// adds' cycles, as it meets two cache lines.
+double ConvolutionForm::channel_time() const {
+  const select::CpuMachine& machine = this_machine();
+  const Window& w = shape.window;
+  const bool by_lines = static_cast<double>(w.output[2]) >= machine.lanes && w.output[1] >= 4;
+  constexpr double kShare = 0.6;  // of the rate of windows, whose sums are more
+  const double rate = by_lines ? kShare * machine.window_rate / std::max(1.0, 2 * loads_of_lines(w))
+                               : machine.filter_rate;
+  return time_of_channels(*this, count_of(w.kernel), rate);
 }
 
 ConvolutionForm convolution_of(const StepForm& form) {

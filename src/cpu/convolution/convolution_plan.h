@@ -27,7 +27,7 @@ struct ConvolutionForm {
   int64_t taps() const { return channels() * count_of(shape.window.kernel); }
   double output_bytes() const;
   // Microseconds of a group of one channel by filters that slide over its lines, in fp32.
-  double channel_time() const { return channel_time(count_of(shape.window.kernel)); }
+  double channel_time() const;
   // With so many multiply-adds of vectors instead of one for each tap.
   double channel_time(int64_t steps) const;
 };

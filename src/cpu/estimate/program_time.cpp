@@ -320,11 +320,10 @@ class Clock {
 }  // namespace
 
 double product_time(const ProductSizes& p, const select::CpuMachine& machine) {
-  constexpr double kUnpackedRows = 4;  // the products of few rows read B in place
-  constexpr double kFewestRows = 4;    // of a register block: they take as long as fewer
+  constexpr double kFewestRows = 4;  // of a register block: they take as long as fewer
   const double wide = whole_vectors(p.n, machine), result = p.m * p.n / machine.product_out_rate;
   const double call = machine.product_call + result;
-  if (p.m <= kUnpackedRows && !p.half) {
+  if (p.m <= static_cast<double>(kRowsInPlace) && !p.half) {
     const double once = p.along_columns ? machine.product_row_rate : machine.product_dot_rate;
     return call + wide * p.k * (1 / once + p.m / machine.product_rate);
   }

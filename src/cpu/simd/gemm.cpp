@@ -10,6 +10,9 @@ constexpr uint8_t kFloat32 = 1, kFloat16 = 10, kFloat64 = 11, kBFloat16 = 16, kF
 // Depth and width of a packed block of B: it stays in the second-level cache, and one panel of it
 // in the first-level cache. Rows of A that are converted at a time.
 constexpr int64_t kDepth = 256, kWidth = 512, kRows = 96;
+// Sums of few rows that are held together: they stay in the first-level cache, and long rows of B
+// in place are read from end to end.
+constexpr int64_t kSmallWidth = 4096;
 
 template <class T>
 using BlockFn = void (*)(int64_t, const T*, int64_t, const T*, int64_t, T*, int64_t, bool, T*);
@@ -309,13 +312,17 @@ RowsOfA<T> rows_of(const GemmArgs& g, int64_t i, int64_t rows, int64_t k0, int64
 }
 
 template <class T>
+bool is_small(const GemmArgs& g) {
+  const MatrixView& b = g.b;
+  return g.m <= kRowsInPlace && b.storage == storage_of<T>() && !b.row_offsets &&
+         !b.column_offsets && (b.column_stride == 1 || b.row_stride == 1);
+}
+
+template <class T>
 bool try_small(const GemmArgs& g, int64_t k0, int64_t depth, int64_t j0, int64_t width,
                const Scratch<T>& scratch) {
+  if (!is_small<T>(g)) return false;
   const MatrixView& b = g.b;
-  if (g.m > kSmallRows || b.storage != storage_of<T>() || b.row_offsets || b.column_offsets) {
-    return false;
-  }
-  if (b.column_stride != 1 && b.row_stride != 1) return false;
   const bool unit_columns = b.column_stride == 1;
   const RowsOfA<T> a = rows_of<T>(g, 0, g.m, k0, depth, scratch.a);
   const T* from = static_cast<const T*>(b.data) + k0 * b.row_stride + j0 * b.column_stride;
@@ -436,10 +443,11 @@ void gemm(const GemmArgs& g) {
   }
   static_assert((kDepth * kWidth + kRows * (kDepth + 16)) * sizeof(T) <= kGemmScratchBytes);
   if (g.panels) return multiply_panels<T>(g, scratch);
-  for (int64_t j = 0; j < g.n; j += kWidth)
+  const int64_t width = is_small<T>(g) ? kSmallWidth / g.m : kWidth;
+  for (int64_t j = 0; j < g.n; j += width)
     for (int64_t p = 0; p < g.k; p += kDepth)
       multiply_block<T>(g, p, g.k - p < kDepth ? g.k - p : kDepth, j,
-                        g.n - j < kWidth ? g.n - j : kWidth, scratch);
+                        g.n - j < width ? g.n - j : width, scratch);
 }
 
 }  // namespace

@@ -6,8 +6,6 @@
 
 namespace redfuser::cpu::RF_ISA {
 
-inline constexpr int kSmallRows = 4;
-
 // C of NV vectors += depth rows of B, which lie side by side.
 template <class T, int MR, int NV>
 RF_INLINE void add_rows(int64_t depth, const T* a, int64_t a_stride, const T* b, int64_t b_stride,

@@ -188,6 +188,8 @@ struct GemmArgs {
   // and the product's type.
   void* scratch = nullptr;
 };
+// Products of at most so many rows of A read a B of the product's type in place, once.
+inline constexpr int64_t kRowsInPlace = 4;
 inline constexpr int64_t kGemmScratchBytes = int64_t{1536} * 1024;
 using GemmFn = void (*)(const GemmArgs& args);
 // Packs B[k, n] once for any number of products. `out` has k times the next multiple of 16 of n
@@ -200,6 +202,14 @@ struct SumBounds {
   double low = -HUGE_VAL, high = HUGE_VAL;
 };
 
+// Taps of one column whose offsets are a line of a plane apart, in the order of their lines.
+struct TapRun {
+  int64_t offset;       // of the first
+  int64_t first, step;  // tap i of them is tap first + i · step
+  int count;            // at most kMostRun
+};
+inline constexpr int kMostRun = 3;
+
 // Depthwise convolution of one channel: for each of its filters f, out[f, d, r, c] = bias[f] + Σ_t
 // weights[f, t] · padded[d · slice + r · pitch + c + offsets[t]], where a slice is all planes of
 // one depth. The input is copied into `padded` first: its element (d, h, c), with `pad` added, to
@@ -211,6 +221,8 @@ struct ChannelArgs {
   int64_t depth = 1, rows = 0, pitch = 0, plane = 0;
   int64_t filters = 1, taps = 0;
   const int64_t* offsets = nullptr;
+  const TapRun* runs = nullptr;  // all taps, each once
+  int64_t run_count = 0;
   const void* weights = nullptr;
   const void* bias = nullptr;  // may be null
   const void* in = nullptr;

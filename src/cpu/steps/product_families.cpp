@@ -14,6 +14,7 @@ namespace {
 constexpr const char *kProduct = "matrix_product", *kReduction = "reduction";
 constexpr int64_t kBlockRows[] = {48, 96, 192, 512, 1024};
 constexpr int64_t kBlockColumns[] = {64, 128, 256, 512};
+constexpr int64_t kWideBlocks[] = {1024, 2048, 4096};  // of few rows
 
 const fuse::ProductStep& step_of(const StepForm& form) {
   return std::get<fuse::ProductStep>(form.kind);
@@ -35,8 +36,12 @@ select::FamilyAnswer offer_product(StepForm& form) {
   if (!refusal.empty()) return {{}, std::move(refusal)};
   if (plan->empty()) return {{{{kProduct, {{"rows", 1}, {"columns", 1}}}, 0}}, ""};
   std::vector<select::Candidate> candidates;
+  std::vector<int64_t> widths(std::begin(kBlockColumns), std::end(kBlockColumns));
+  if (plan->m() <= kRowsInPlace) {
+    widths.insert(widths.end(), std::begin(kWideBlocks), std::end(kWideBlocks));
+  }
   for (const int64_t most_rows : kBlockRows) {
-    for (const int64_t most_columns : kBlockColumns) {
+    for (const int64_t most_columns : widths) {
       const int64_t rows = equal_blocks(plan->m(), most_rows, 12);
       const int64_t columns = equal_blocks(plan->n(), most_columns, 32);
       select::KernelConfig choice{
@@ -68,6 +73,9 @@ std::shared_ptr<const StepPlan> emit_product(StepForm& form, const select::Kerne
   return plan;
 }
 
+// The kernels of products compute the same faster, unless an estimate exceeds their floor so much.
+constexpr double kTooSlow = 4;
+
 // The same meaning as a reduction.
 ReducePlan::MakeBody reduction_of(const StepForm& form) {
   return [&form](ir::ExprPool& pool) {
@@ -88,8 +96,6 @@ ReducePlan::MakeBody reduction_of(const StepForm& form) {
 }
 
 select::FamilyAnswer offer_as_reduction(StepForm& form) {
-  // The kernels of products compute the same faster, whatever the sizes.
-  constexpr double kTooSlow = 4;
   if (!form.thorough && form.least < kTooSlow * form.floor) {
     return {{}, fmt::format("its sums take {:.1f} us or more", kTooSlow * form.floor)};
   }
@@ -104,7 +110,7 @@ std::shared_ptr<const StepPlan> emit_as_reduction(StepForm& form,
 constexpr const char* kReducedRows = "reduction_rows";
 
 select::FamilyAnswer offer_as_rows(StepForm& form) {
-  if (!form.thorough && form.least < HUGE_VAL) {
+  if (!form.thorough && form.least < kTooSlow * form.floor) {
     return {{}, "the columns of products are those of the output"};
   }
   return offer_reduction(form, ReduceColumnsKind::Reduced, kReducedRows, reduction_of(form));

@@ -229,6 +229,10 @@ StepTime ProductPlan::time(int threads) const {
   // Every block of rows reads B again, but A in place.
   task.time += bytes_of_b() / static_cast<double>(across) / rate(bytes_of_b()) +
                bytes_of_a() / static_cast<double>(down) / rate(bytes_of_a());
+  // A block of few rows reads a part of each row of B, which lies far from the one before.
+  if (m_ <= kRowsInPlace && !integers_ && bytes_of_b() > static_cast<double>(machine.l2_bytes)) {
+    task.time += k * static_cast<double>(b_.size()) / machine.line_rate;
+  }
   if (in_place_) {
     task.time += rows * columns * static_cast<double>(size_of(dtype_)) / machine.memory_rate;
   } else {

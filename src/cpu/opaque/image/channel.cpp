@@ -3,6 +3,31 @@
 #include "cpu/opaque/image/im2col.h"
 
 namespace redfuser::cpu {
+namespace {
+
+// Each tap that no run before has begins one: of the taps below it in its column, those that lie
+// one line of a plane after the one before.
+std::vector<TapRun> runs_of(const Window& w, const std::vector<int64_t>& offsets, int64_t pitch) {
+  std::vector<TapRun> runs;
+  std::vector<bool> taken(offsets.size());
+  const int64_t columns = w.kernel[2], plane = w.kernel[1] * columns;
+  for (int64_t tap = 0; tap < count_of(w.kernel); ++tap) {
+    if (taken[static_cast<size_t>(tap)]) continue;
+    TapRun run{offsets[static_cast<size_t>(tap)], tap, 0, 1};
+    int64_t last = tap;
+    const int64_t end = tap / plane * plane + plane;
+    for (int64_t next = tap + columns; next < end && run.count < kMostRun; next += columns) {
+      const int64_t gap = offsets[static_cast<size_t>(next)] - offsets[static_cast<size_t>(last)];
+      if (gap != pitch || (run.step != 0 && next - last != run.step)) continue;
+      run.step = next - last, last = next, ++run.count;
+      taken[static_cast<size_t>(next)] = true;
+    }
+    runs.push_back(run);
+  }
+  return runs;
+}
+
+}  // namespace
 
 PaddedChannel::PaddedChannel(const Window& w, int64_t filters) {
   Size3 span;
@@ -28,6 +53,9 @@ PaddedChannel::PaddedChannel(const Window& w, int64_t filters) {
     offsets.push_back(phase * args.plane + h / w.stride[1] * args.pitch + c / w.stride[2]);
   });
   args.offsets = offsets.data();
+  runs = runs_of(w, offsets, args.pitch);
+  args.runs = runs.data();
+  args.run_count = static_cast<int64_t>(runs.size());
 }
 
 }  // namespace redfuser::cpu

@@ -13,6 +13,7 @@ namespace redfuser::cpu {
 struct PaddedChannel {
   ChannelArgs args;              // all but the data and the weights
   std::vector<int64_t> offsets;  // of each tap; `args` refers to them
+  std::vector<TapRun> runs;      // likewise
 
   // UserError for a channel beyond the memory limit.
   PaddedChannel(const Window& window, int64_t filters);

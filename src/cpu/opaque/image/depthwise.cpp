@@ -26,13 +26,12 @@ struct Image {
 template <typename T>
 void convolve_planes(const ConvShape& s, const Image& image, const T* weights, const T* bias,
                      SumsTarget& sums, ThreadPool& pool) {
-  constexpr int64_t kTasks = 8;  // for each thread
   const Window w = with_long_lines(s.window);
   const int64_t in = count_of(w.input), out = count_of(w.output), taps = count_of(w.kernel);
   const int64_t filters = s.filters / s.channels, planes = s.batch * s.channels;
   const int64_t most = block_channels(s);
   const PaddedChannel channel(w, filters);
-  const int64_t tasks = std::min(planes, kTasks * pool.size());
+  const int64_t tasks = depthwise_tasks(planes, pool.size());
   std::vector<ScratchArray<T>> buffers(static_cast<size_t>(pool.size()));
   pool.parallel_for(tasks, [&](int64_t task, int worker) {
     ScratchArray<T>& buffer = buffers[static_cast<size_t>(worker)];

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "cpu/opaque/image/im2col.h"
@@ -15,6 +17,25 @@ namespace redfuser::cpu {
 struct SliceBand {
   int64_t first, slices, begin, lines;
 };
+
+// to[i] = from[i] for i < count. Short lines take two copies of a fixed size that overlap, which
+// cost less than a call.
+template <typename T>
+void copy_short_line(const T* from, int64_t count, T* to) {
+  const auto of_size = [&]<int64_t kSize>(std::integral_constant<int64_t, kSize>) {
+    std::memcpy(to, from, kSize * sizeof(T));
+    std::memcpy(to + count - kSize, from + count - kSize, kSize * sizeof(T));
+  };
+  if (count < 4 || count > 32) {
+    std::copy_n(from, count, to);
+  } else if (count <= 8) {
+    of_size(std::integral_constant<int64_t, 4>{});
+  } else if (count <= 16) {
+    of_size(std::integral_constant<int64_t, 8>{});
+  } else {
+    of_size(std::integral_constant<int64_t, 16>{});
+  }
+}
 
 // Lines in memory: [line modulo the stride][slice][line][column], so that a tap above each other
 // reads the lines of successive results, and of successive slices, side by side.
@@ -89,7 +110,7 @@ class PaddedLines {
     to += at_;
     for (int64_t i = 0; i < height_; ++i, line += step_, to += pitch_) {
       if (slice != nullptr && line >= 0 && line < w_.input[1]) {
-        std::copy_n(slice + line * w_.input[2] + from_, width_, to);
+        copy_short_line(slice + line * w_.input[2] + from_, width_, to);
       } else if (!steady_) {
         std::fill_n(to, width_, empty_);
       }

@@ -127,7 +127,7 @@ auto fold_of(BinaryOp op, const Combine& combine) {
   };
 }
 
-// Folds every window; finish(plane's output line, d, h) ends a line.
+// Folds every window; finish(first line, d, h, lines) ends lines of a slice (WindowFold).
 template <typename T, typename Fold, typename Finish>
 void pool_lines(const Pool& pool, const T* x, T* y, T empty, const Fold& fold, const Finish& finish,
                 ThreadPool& threads) {
@@ -157,9 +157,18 @@ void average_pool(const Pool& pool, const T* x, T* y, bool include_pad, ThreadPo
       counts[i].push_back(static_cast<T>(std::max<int64_t>(taps(i, at), 1)));
     }
   }
-  auto divide = [&](T* line, int64_t d, int64_t h) {
-    const T rows = counts[0][d] * counts[1][h];
-    for (int64_t c = 0; c < w.output[2]; ++c) line[c] /= rows * counts[2][c];
+  std::vector<T> divisors;  // of a plane of the output
+  for (int64_t row = 0; row < w.output[0] * w.output[1]; ++row) {
+    const T rows = counts[0][row / w.output[1]] * counts[1][row % w.output[1]];
+    for (const T columns : counts[2]) divisors.push_back(rows * columns);
+  }
+  const BinaryFn quotient =
+      kernels().binary[static_cast<int>(sizeof(T) == 4 ? Elem::F32 : Elem::F64)]
+                      [static_cast<int>(BinaryOp::Div)][static_cast<int>(Mode::VV)];
+  auto divide = [&](T* first, int64_t d, int64_t h, int64_t lines) {
+    const T* by = divisors.data() + (d * w.output[1] + h) * w.output[2];
+    const int64_t count = lines * w.output[2];
+    quotient(1, count, first, count, {first, count}, {by, count});
   };
   const auto add = fold_of<T>(BinaryOp::Add, [](T sum, T value) { return sum + value; });
   pool_lines<T>(pool, x, y, T(0), add, divide, threads);
@@ -197,7 +206,7 @@ void run_max_pool(OpaqueCall& call) {
       max_pool<T>(pool, x.as<T>(), y.as<T>(), indices.as<int64_t>(), column_major, call.threads());
     } else {
       const auto larger = fold_of<T>(BinaryOp::Max, [](T a, T b) { return std::max(a, b); });
-      auto nothing = [](T*, int64_t, int64_t) {};
+      auto nothing = [](T*, int64_t, int64_t, int64_t) {};
       pool_lines<T>(pool, x.as<T>(), y.as<T>(), lowest<T>(), larger, nothing, call.threads());
     }
   });

@@ -45,7 +45,8 @@ class WindowFold {
   int64_t scratch_size() const { return padded_.size() + 4 * size_; }
   void prepare(T* scratch) const { std::fill_n(scratch, padded_.size(), padded_.empty()); }
 
-  // Writes lines of `out`, the results of all planes, and calls finish(line, d, h) for each.
+  // Writes lines of `out`, the results of all planes, and calls finish(first, d, h, lines) for
+  // those of each slice, which lie one after the other from line h on.
   template <typename Finish>
   void run(int64_t task, const T* planes, T* out, T* scratch, const Finish& finish) const {
     const int64_t first = task / padded_.bands() * padded_.slices();
@@ -60,10 +61,10 @@ class WindowFold {
     fold_lines(w_.stride[2] > 1 ? phases : above, lines, phases + size_, part);
     for (int64_t s = first; s < first + band.slices; ++s, line += height_ * columns_) {
       T* to = out + (s * w_.output[1] + h) * w_.output[2];
-      for (int64_t i = 0; i < band.lines; ++i, to += w_.output[2]) {
-        std::copy_n(line + i * columns_, w_.output[2], to);
-        finish(to, s % w_.output[0], h + i);
+      for (int64_t i = 0; i < band.lines; ++i) {
+        copy_short_line(line + i * columns_, w_.output[2], to + i * w_.output[2]);
       }
+      finish(to, s % w_.output[0], h, band.lines);
     }
   }
 
