@@ -5,10 +5,12 @@ set(fake_cuda_sources ${CMAKE_CURRENT_LIST_DIR}/../fake_cuda)
 
 add_library(emulated_cuda SHARED ${fake_cuda_sources}/fake_driver.cpp
             ${fake_cuda_sources}/launch_rules.cpp ${CMAKE_CURRENT_LIST_DIR}/kernels.cpp
-            ${CMAKE_CURRENT_LIST_DIR}/module.cpp ${CMAKE_CURRENT_LIST_DIR}/block.cpp)
+            ${CMAKE_CURRENT_LIST_DIR}/module.cpp ${CMAKE_CURRENT_LIST_DIR}/block.cpp
+            ${CMAKE_CURRENT_LIST_DIR}/services.cpp)
 add_library(emulated_nvrtc SHARED ${CMAKE_CURRENT_LIST_DIR}/emulated_nvrtc.cpp
             ${CMAKE_CURRENT_LIST_DIR}/host_source.cpp)
-add_library(emulated_cublasLt SHARED ${CMAKE_CURRENT_LIST_DIR}/emulated_cublaslt.cpp)
+add_library(emulated_cublasLt SHARED ${CMAKE_CURRENT_LIST_DIR}/emulated_cublaslt.cpp
+            ${CMAKE_CURRENT_LIST_DIR}/library_product.cpp)
 foreach(library IN ITEMS cuda:1 nvrtc:13 cublasLt:13)
   string(REPLACE ":" ";" parts ${library})
   list(GET parts 0 name)
