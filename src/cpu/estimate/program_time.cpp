@@ -149,6 +149,10 @@ class Clock {
         return link.op == ChainOp::Exp || link.op == ChainOp::Tanh;
       });
       if (functions > 0) return machine_.special_rate / static_cast<double>(functions);
+      // Rounding takes as long as two conversions.
+      const bool rounds = std::any_of(links.begin(), links.end(),
+                                      [](const auto& link) { return link.op == ChainOp::Round; });
+      if (rounds) return machine_.convert_rate / 2;
     }
     if (unary != nullptr && unary->rounds) return machine_.narrow_rate;
     if (dynamic_cast<const Fill*>(&i) != nullptr) return machine_.fill_rate;
