@@ -15,7 +15,7 @@ namespace {
 
 enum class KernelKind { Linear, Poly, Rbf, Sigmoid };
 
-struct TileContext {
+struct VectorMachine {
   Tensor labels;
   KernelKind kind = KernelKind::Linear;
   double gamma = 0, coef = 0, degree = 0;
@@ -40,7 +40,7 @@ void require(const OpaqueCall& call, const char* name, size_t length, int64_t wa
   }
 }
 
-void read_kernel(const OpaqueCall& call, TileContext& machine) {
+void read_kernel(const OpaqueCall& call, VectorMachine& machine) {
   static constexpr const char* kNames[] = {"LINEAR", "POLY", "RBF", "SIGMOID"};
   const std::string name = call.text("kernel_type", "LINEAR");
   const auto found = std::find(std::begin(kNames), std::end(kNames), name);
@@ -54,7 +54,7 @@ void read_kernel(const OpaqueCall& call, TileContext& machine) {
   machine.degree = parameters[2];
 }
 
-void read_vectors(const OpaqueCall& call, TileContext& machine) {
+void read_vectors(const OpaqueCall& call, VectorMachine& machine) {
   const int64_t classes = machine.classes();
   if (classes < 2) call.fail("support vectors need two classes");
   require(call, "vectors_per_class", machine.per_class.size(), classes);
@@ -81,8 +81,8 @@ void read_vectors(const OpaqueCall& call, TileContext& machine) {
   require(call, "prob_b", machine.prob_b.size(), machine.pairs());
 }
 
-TileContext machine_of(const OpaqueCall& call) {
-  TileContext machine;
+VectorMachine machine_of(const OpaqueCall& call) {
+  VectorMachine machine;
   machine.labels = class_labels(call, "classlabels_ints", "classlabels_strings");
   machine.per_class = call.integers("vectors_per_class", {});
   machine.support = reals_attribute(call, "support_vectors");
@@ -126,7 +126,7 @@ void apply(UnaryOp function, std::vector<double>& sums) {
 }
 
 // The value of the kernel from a product, or from the square of a distance.
-void apply_kernel(const TileContext& machine, std::vector<double>& sums) {
+void apply_kernel(const VectorMachine& machine, std::vector<double>& sums) {
   const double gamma = machine.gamma, coef = machine.coef, degree = machine.degree;
   constexpr int kMostSquared = 64;
   const bool squares = degree >= 0 && degree <= kMostSquared && degree == static_cast<int>(degree);
@@ -151,7 +151,7 @@ void apply_kernel(const TileContext& machine, std::vector<double>& sums) {
 }
 
 // The kernel between x and each support vector. Sums of several vectors run side by side.
-void kernel_values(const TileContext& machine, const double* x, std::vector<double>& sums) {
+void kernel_values(const VectorMachine& machine, const double* x, std::vector<double>& sums) {
   sums.assign(static_cast<size_t>(machine.vectors), 0);
   const double* column = machine.support.data();
   for (int64_t f = 0; f < machine.features; ++f, column += machine.vectors) {
@@ -166,7 +166,7 @@ void kernel_values(const TileContext& machine, const double* x, std::vector<doub
 }
 
 // The score of each pair of classes, and the class with the most votes.
-int64_t decide_pairs(const TileContext& machine, const double* x, std::vector<double>& products,
+int64_t decide_pairs(const VectorMachine& machine, const double* x, std::vector<double>& products,
                      std::vector<double>& decisions) {
   const auto classes = static_cast<size_t>(machine.classes());
   const auto vectors = static_cast<size_t>(machine.vectors);
@@ -229,7 +229,7 @@ std::vector<double> couple(const std::vector<double>& r, size_t classes) {
   return p;
 }
 
-std::vector<double> probabilities(const TileContext& machine,
+std::vector<double> probabilities(const VectorMachine& machine,
                                   const std::vector<double>& decisions) {
   constexpr double kMin = 1e-7;
   const auto classes = static_cast<size_t>(machine.classes());
@@ -247,7 +247,7 @@ std::vector<double> probabilities(const TileContext& machine,
 }
 
 // The scores of a row, transformed; returns the label's position.
-int64_t decide(const TileContext& machine, const double* x, std::vector<double>& products,
+int64_t decide(const VectorMachine& machine, const double* x, std::vector<double>& products,
                std::vector<double>& scores) {
   const auto count = static_cast<size_t>(machine.classes());
   if (!machine.per_class.empty()) {
@@ -280,7 +280,7 @@ int64_t decide(const TileContext& machine, const double* x, std::vector<double>&
 }  // namespace
 
 void run_svm_classifier(OpaqueCall& call) {
-  const auto& machine = call.prepared<TileContext>([&] { return machine_of(call); });
+  const auto& machine = call.prepared<VectorMachine>([&] { return machine_of(call); });
   const Dims& dims = call.dims(0);
   const int64_t rows = dims.size() == 1 ? 1 : dims[0], width = dims.back();
   if (width != machine.features) {
