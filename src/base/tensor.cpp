@@ -19,13 +19,13 @@ namespace redfuser {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__)
-constexpr bool kAlignsByHand = false;  // the bytes around a tensor are then no memory
+constexpr bool kAlignsByHand = false;  // AddressSanitizer then sees accesses just beside a tensor
 #else
 constexpr bool kAlignsByHand = true;
 #endif
 
-// Memory of no pool, and in `base` what is given back. The allocator keeps small memory for each
-// thread, but none that it is asked to align.
+// Memory outside of pools; `base` is what give_aligned takes. The allocator caches small blocks for
+// each thread, but not aligned ones.
 void* take_aligned(size_t bytes, void*& base) {
   if (!kAlignsByHand || bytes >= MemoryPool::kLeastBytes) {
     return base = ::operator new (std::max<size_t>(bytes, 1), std::align_val_t{kTensorAlignment},

@@ -28,7 +28,8 @@ std::vector<ir::NodeId> region_nodes(const ir::Graph& graph, const Step& step) {
 namespace {
 
 // Contractions that stay in a region: one that computes what is streamed, and one that sums it with
-// weights. What keeps one alone holds its operand or its result in memory, as does what keeps none.
+// weights. A region with one contraction holds its operand or its result in memory, as a region
+// without any does.
 constexpr size_t kKept = 2;
 
 // The nodes as a graph: values keep their numbers, node i is `nodes[i]` of the whole.

@@ -21,7 +21,8 @@ bool limited_by(ir::ExprPool& pool, ir::Expr limited, ir::Expr size) {
          std::find(limited->args.begin(), limited->args.end(), size) != limited->args.end();
 }
 
-// Whether it is seen without a proof that the size has no bound: a symbol, and what grows with one.
+// Whether the size has no upper bound by its form alone: a symbol, and sums, products, quotients
+// and maxima that grow with one.
 bool grows(ir::Expr size) {
   const auto part_grows = [](ir::Expr part) { return part->is_constant() || grows(part); };
   const auto positive = [](ir::Expr part) { return !part->is_constant() || part->integer > 0; };

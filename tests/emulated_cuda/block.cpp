@@ -2,8 +2,10 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <thread>
@@ -97,6 +99,14 @@ bool run_block(Block& b) {
   return true;
 }
 
+// Whether the block has written only the dynamic shared memory of its launch.
+bool stays_inside(const Block& b, unsigned bytes) {
+  const bool inside = std::all_of(b.arena + bytes, b.arena + kArena,
+                                  [](char byte) { return byte == static_cast<char>(0xff); });
+  if (!inside) std::fprintf(stderr, "a block writes beyond %u bytes of shared memory\n", bytes);
+  return inside;
+}
+
 Index index_of(unsigned long long number, const Index& size) {
   return {static_cast<unsigned>(number % size.x), static_cast<unsigned>(number / size.x % size.y),
           static_cast<unsigned>(number / size.x / size.y)};
@@ -119,12 +129,13 @@ bool run_one(const KernelEntry& kernel, const Launch& launch, void** arguments,
     prepare(fiber, host.stacks[i]);
   }
   host.kernel = &kernel, host.arguments = arguments;
-  const bool ended = run_block(b);
+  const bool ended = run_block(b) && stays_inside(b, launch.shared_bytes);
   if (!ended) failed = true;
   return ended;
 }
 
-// Shared memory that a block does not write holds no numbers.
+// Every block begins with NaN in its dynamic shared memory. Static shared variables keep the values
+// of the host thread's block before.
 void place(Block& b, const KernelEntry& kernel) {
   if (host.arena == nullptr) host.arena = static_cast<char*>(std::aligned_alloc(1024, kArena));
   std::memset(host.arena, 0xff, kArena);
@@ -170,7 +181,8 @@ std::string run_blocks(const KernelEntry& kernel, const Launch& launch, void** a
   const unsigned long long blocks =
       static_cast<unsigned long long>(launch.grid.x) * launch.grid.y * launch.grid.z;
   const auto problem = [](bool ended) {
-    return ended ? std::string() : "threads of a block wait for others that do not come";
+    return ended ? std::string()
+                 : "threads wait for others that do not come, or write beyond their memory";
   };
   if (launch.together) {
     return problem(run_together(kernel, launch, arguments, 0, static_cast<unsigned>(blocks)));

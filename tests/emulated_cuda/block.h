@@ -1,7 +1,6 @@
 // Runs the threads of a launch as coroutines.
 #pragma once
 
-#include <functional>
 #include <string>
 
 #include "emulated_cuda/emulated.h"

@@ -18,7 +18,7 @@ namespace redfuser::emulated_cuda {
 inline constexpr size_t kArena = 227 * 1024;
 inline constexpr unsigned kWarp = 32, kWarpgroup = 128;
 
-// Threads that come together: the last one does what is to be done, and lets the others go on.
+// Threads that wait for each other. The last to arrive runs `act` and releases the others.
 struct Meeting {
   unsigned arrived = 0, generation = 0, votes = 0, result = 0;
   emulated::Act act = nullptr;

@@ -27,9 +27,9 @@ size_t cublasLtGetVersion() { return 130000; }
 const char* cublasLtGetStatusString(BlasStatus) { return "an emulated status"; }
 BlasStatus cublasLtCreate(BlasHandle* handle) { return *handle = new int(0), 0; }
 BlasStatus cublasLtDestroy(BlasHandle handle) { return delete static_cast<int*>(handle), 0; }
-BlasStatus cublasLtMatmulDescCreate(ProductDescriptor* made, int compute, int scale) {
+BlasStatus cublasLtMatmulDescCreate(ProductDescriptor* made, int, int scale) {
   auto* descriptor = new Descriptor;
-  descriptor->compute = compute, descriptor->scale = scale;
+  descriptor->scale = scale;
   return *made = descriptor, 0;
 }
 BlasStatus cublasLtMatmulDescDestroy(ProductDescriptor made) {

@@ -60,9 +60,6 @@ bool build(Program& program, int architecture, const fs::path& folder) {
   const bool built = std::system(command.c_str()) == 0;
   program.log = contents(log);
   if (built) program.code = contents(library);
-  if (const char* kept = std::getenv("EMULATED_CUDA_SOURCES"); kept != nullptr && !built) {
-    fs::copy_file(source, fs::path(kept) / "failed.cpp", fs::copy_options::overwrite_existing);
-  }
   return built;
 }
 
@@ -70,7 +67,8 @@ bool build(Program& program, int architecture, const fs::path& folder) {
 
 extern "C" {
 
-// Of no real one, and of what the kernels are compiled with: the kernel cache is kept.
+// Differs from every real NVRTC, and changes with the emulation's sources: the cache keeps kernels
+// between runs.
 int nvrtcVersion(int* major, int* minor) { return *major = 13, *minor = 1000 + sources(), 0; }
 const char* nvrtcGetErrorString(int) { return "NVRTC_ERROR_COMPILATION"; }
 int nvrtcCreateProgram(void** program, const char* source, const char*, int, const char* const*,

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <type_traits>
 
 namespace emulated {
 
@@ -41,13 +43,41 @@ template <class Format>
 unsigned pack(float low, float high) {
   return static_cast<unsigned>(Format::put(high)) << 16 | Format::put(low);
 }
+// A result that was rounded to the nearest, rounded to odd instead: a later rounding to fewer bits
+// is then that of the exact number, which is `error` above it.
+template <class Float>
+Float rounded_to_odd(Float nearest, Float error) {
+  using Bits = std::conditional_t<sizeof(Float) == 8, uint64_t, uint32_t>;
+  const bool odd = (std::bit_cast<Bits>(nearest) & 1) != 0;
+  if (odd || !(error != 0) || !std::isfinite(nearest)) return nearest;
+  const Float limit = std::numeric_limits<Float>::infinity();
+  return std::nextafter(nearest, error > 0 ? limit : -limit);
+}
+// a · b + c of halves or bfloats, whose products are exact in fp64, rounded once.
 template <class Format>
 unsigned fma_parts(unsigned a, unsigned b, unsigned c) {
   const auto sum = [&](int i) {
-    const double exact = static_cast<double>(part<Format>(a, i)) * part<Format>(b, i);
-    return static_cast<float>(exact + part<Format>(c, i));
+    const double product = static_cast<double>(part<Format>(a, i)) * part<Format>(b, i);
+    const double term = part<Format>(c, i), nearest = product + term;
+    const double back = nearest - product;
+    const double wide = rounded_to_odd(nearest, (product - (nearest - back)) + (term - back));
+    const auto narrow = static_cast<float>(wide);
+    return rounded_to_odd(narrow, static_cast<float>(wide - static_cast<double>(narrow)));
   };
   return pack<Format>(sum(0), sum(1));
+}
+
+// The number of a code with so many exponent bits; 4: E4M3FN, 5: finite numbers of E5M2.
+template <int ExponentBits>
+float byte_to_float(unsigned char code) {
+  constexpr int kMantissa = 7 - ExponentBits, kBias = (1 << (ExponentBits - 1)) - 1;
+  if (ExponentBits == 4 && (code & 0x7f) == 0x7f) return std::nanf("");
+  const int exponent = code >> kMantissa & ((1 << ExponentBits) - 1);
+  const int mantissa = code & ((1 << kMantissa) - 1);
+  const int whole = exponent == 0 ? mantissa : mantissa + (1 << kMantissa);
+  const float size =
+      std::ldexp(static_cast<float>(whole), (exponent == 0 ? 1 : exponent) - kBias - kMantissa);
+  return (code & 0x80) != 0 ? -size : size;
 }
 
 // The code of a format with so many exponent bits, saturated.

@@ -20,7 +20,8 @@ std::vector<std::string> logical_lines(const std::string& text) {
   return lines;
 }
 
-// Comments may name what is looked for; macros in assembler have others in their place.
+// Removes comments, which may contain the searched words, and macros with `asm`, which the
+// emulation's headers define.
 std::string without_comments_and_macros(const std::string& text) {
   std::string result;
   for (const std::string& line : logical_lines(text)) {
@@ -31,7 +32,7 @@ std::string without_comments_and_macros(const std::string& text) {
   return result;
 }
 
-// The end of what `open` at `from` begins.
+// The position after the bracket that closes the first `open` from `from` on.
 size_t closed(const std::string& text, size_t from, char open, char close) {
   int depth = 0;
   for (size_t i = from; i < text.size(); ++i) {

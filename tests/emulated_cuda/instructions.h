@@ -93,12 +93,7 @@ inline unsigned ptx_fma_bfloats(unsigned a, unsigned b, unsigned c) {
 inline unsigned ptx_float_to_e4m3(float x) { return emulated::code_of_byte<4>(x); }
 inline unsigned ptx_float_to_e5m2(float x) { return emulated::code_of_byte<5>(x); }
 inline unsigned short ptx_e4m3_to_half(unsigned char code) {
-  const unsigned exponent = code >> 3 & 15, mantissa = code & 7;
-  float size = exponent == 0
-                   ? std::ldexp(static_cast<float>(mantissa), -9)
-                   : std::ldexp(static_cast<float>(8 + mantissa), static_cast<int>(exponent) - 10);
-  if ((code & 0x7f) == 0x7f) size = std::nanf("");
-  return emulated::float_to_half((code & 0x80) != 0 ? -size : size);
+  return emulated::float_to_half(emulated::byte_to_float<4>(code));
 }
 inline unsigned ptx_count(unsigned* counter, unsigned most) {
   return changed(counter, [&](unsigned before) { return before >= most ? 0u : before + 1; });

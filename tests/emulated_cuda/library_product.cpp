@@ -1,25 +1,12 @@
 #include "emulated_cuda/library_product.h"
 
-#include <bit>
-#include <cmath>
-
 #include "cuda/cublaslt_api.h"
+#include "emulated_cuda/formats.h"
 
 namespace redfuser::emulated_cuda {
 namespace {
 
 using namespace redfuser::cuda;
-
-float small_float(unsigned char code, int exponent_bits) {
-  const int mantissa_bits = 7 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
-  const int exponent = code >> mantissa_bits & ((1 << exponent_bits) - 1);
-  const int mantissa = code & ((1 << mantissa_bits) - 1);
-  if (exponent_bits == 4 && (code & 0x7f) == 0x7f) return std::nanf("");
-  const int whole = exponent == 0 ? mantissa : mantissa + (1 << mantissa_bits);
-  const int power = (exponent == 0 ? 1 : exponent) - bias - mantissa_bits;
-  const float size = std::ldexp(static_cast<float>(whole), power);
-  return (code & 0x80) != 0 ? -size : size;
-}
 
 template <class T>
 T at(const void* data, int64_t i) {
@@ -30,17 +17,17 @@ double load(const void* data, int type, int64_t i) {
     case kReal64:
       return at<double>(data, i);
     case kReal16:
-      return static_cast<double>(static_cast<float>(at<_Float16>(data, i)));
+      return emulated::half_to_float(at<uint16_t>(data, i));
     case kRealBrain16:
-      return std::bit_cast<float>(static_cast<unsigned>(at<uint16_t>(data, i)) << 16);
+      return emulated::bfloat_to_float(at<uint16_t>(data, i));
     case kInteger8:
       return at<int8_t>(data, i);
     case kInteger32:
       return at<int32_t>(data, i);
     case kReal8E4M3:
-      return small_float(at<unsigned char>(data, i), 4);
+      return emulated::byte_to_float<4>(at<unsigned char>(data, i));
     case kReal8E5M2:
-      return small_float(at<unsigned char>(data, i), 5);
+      return emulated::byte_to_float<5>(at<unsigned char>(data, i));
     default:
       return at<float>(data, i);
   }
@@ -52,15 +39,11 @@ void store(void* data, int type, int64_t i, double value) {
       static_cast<double*>(data)[i] = value;
       break;
     case kReal16:
-      static_cast<_Float16*>(data)[i] = static_cast<_Float16>(rounded);
+      static_cast<uint16_t*>(data)[i] = emulated::float_to_half(rounded);
       break;
-    case kRealBrain16: {
-      const auto bits = std::bit_cast<unsigned>(rounded);
-      static_cast<uint16_t*>(data)[i] =
-          rounded != rounded ? 0x7fff
-                             : static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    case kRealBrain16:
+      static_cast<uint16_t*>(data)[i] = emulated::float_to_bfloat(rounded);
       break;
-    }
     case kInteger32:
       static_cast<int32_t*>(data)[i] = static_cast<int32_t>(static_cast<int64_t>(value));
       break;

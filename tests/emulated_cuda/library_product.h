@@ -6,7 +6,7 @@
 namespace redfuser::emulated_cuda {
 
 struct Descriptor {
-  int compute = 0, scale = 0;
+  int scale = 0;  // BlasType of alpha and beta
   int transposed_a = 0, transposed_b = 0, epilogue = 0;
   int mode_a = 0, mode_b = 0;
   const void *bias = nullptr, *scale_a = nullptr, *scale_b = nullptr;
@@ -20,7 +20,7 @@ struct Layout {
   int batches = 1;
 };
 
-// d = alpha · a · b + beta · c, with sums in fp64 that are rounded once.
+// d = alpha · a · b + beta · c, with sums in fp64. Results of 16 bits are rounded to fp32 first.
 struct LibraryProduct {
   Descriptor descriptor;
   Layout a, b, c, d;

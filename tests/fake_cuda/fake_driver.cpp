@@ -92,7 +92,7 @@ bool stays_inside(DevicePointer address, size_t bytes) {
   return address >= end || address + bytes <= end;
 }
 
-// Work that is no launch: done now, or recorded where kernels run at replays as well.
+// Copies and fills: done at once, or recorded in a capture if the driver runs kernels.
 Result done(StreamHandle handle, std::function<void()> work) {
   auto* stream = static_cast<Stream*>(handle);
   if (runs_kernels() && stream != nullptr && stream->capturing) {
@@ -293,12 +293,14 @@ Result cuMemcpy2DAsync_v2(const CopyOfRows* given, StreamHandle stream) {
   });
 }
 Result cuMemsetD8Async(DevicePointer to, unsigned char byte, size_t bytes, StreamHandle stream) {
+  const std::lock_guard lock(mutex);
   return done(stream, [=] {
     if (fake.moves_bytes) std::memset(reinterpret_cast<void*>(to), byte, bytes);
   });
 }
 Result cuMemsetD2D8Async(DevicePointer to, size_t pitch, unsigned char byte, size_t width,
                          size_t rows, StreamHandle stream) {
+  const std::lock_guard lock(mutex);
   return done(stream, [=] {
     for (size_t row = 0; fake.moves_bytes && row < rows; ++row) {
       std::memset(reinterpret_cast<void*>(to + row * pitch), byte, width);
@@ -310,7 +312,7 @@ Result cuStreamCreate(StreamHandle* stream, unsigned) { return *stream = new Str
 Result cuStreamDestroy_v2(StreamHandle stream) {
   return delete static_cast<Stream*>(stream), kSuccess;
 }
-Result cuStreamSynchronize(StreamHandle) { return kSuccess; }
+Result cuStreamSynchronize(StreamHandle) { return fake.failed ? kLaunchFailed : kSuccess; }
 Result cuStreamBeginCapture_v2(StreamHandle stream, int) {
   const std::lock_guard lock(mutex);
   static_cast<Stream*>(stream)->lost = fake.lost_captures > 0 && fake.lost_captures--;
@@ -386,7 +388,7 @@ Result cuGraphLaunch(GraphExecHandle exec, StreamHandle) {
     node.work();
     if (node.launch) fake.replayed.push_back(*node.launch);
   }
-  return ++fake.replays, kSuccess;
+  return ++fake.replays, fake.failed ? kLaunchFailed : kSuccess;
 }
 Result cuGraphExecDestroy(GraphExecHandle exec) {
   const std::lock_guard lock(mutex);

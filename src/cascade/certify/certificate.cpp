@@ -290,8 +290,8 @@ Certificate certify(ir::ExprPool& pool, const Cascade& cascade, const Streaming&
   const bool fixed = extent->is_constant();
   const int threads = fixed && extent->integer >= kWorthThreads ? 0 : 1;
   // An identity of arbitrary elements needs none of the arithmetic of sizes and inputs. Masks are
-  // part of that arithmetic. Most identities hold for rows of any length, some only for the
-  // graph's: where a constant stands for it.
+  // part of that arithmetic. Most identities hold for rows of any length. One that has a
+  // constant in place of the length holds for the graph's length alone.
   if (Sides elements = sides; hidden->is_constant(0) && read_elements(elements, pool, reads)) {
     const int64_t several = 17 + fewest_elements(cascade);  // segments and tiles
     Certificate certificate =

@@ -33,7 +33,7 @@ class ConvolutionEpilogue {
   BlockEpilogue epilogue_;
   ir::ValueId value_;
   int64_t width_;    // bytes of a sum
-  int64_t columns_;  // of a tile: positions
+  int64_t columns_;  // of a tile: positions, or filters where `across_`
   // Of the output, where the sums lie in its memory: what follows them is one pass over them.
   int64_t filters_ = 0, positions_ = 0;
   bool in_place_ = false;

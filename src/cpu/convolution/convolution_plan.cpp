@@ -36,7 +36,8 @@ double loads_of_lines(const Window& w) {
   return loads / (kLines * static_cast<double>(taps));
 }
 
-// Of so many steps for a filter's sums of a position, of which so many pass in a nanosecond.
+// Microseconds of a channel's filters: so many multiply-adds for each position and filter, `rate`
+// of them per microsecond.
 double time_of_channels(const ConvolutionForm& form, int64_t steps, double rate) {
   const Window& w = form.shape.window;
   const auto lines = static_cast<double>(w.output[0] * w.output[1]);
@@ -52,7 +53,7 @@ double ConvolutionForm::channel_time(int64_t steps) const {
 }
 
 // Lines of a vector and more are filtered in blocks. Each of their loads takes two of the multiply-
-// adds' cycles, as it meets two cache lines.
+// adds' cycles, because it crosses a cache line.
 double ConvolutionForm::channel_time() const {
   const select::CpuMachine& machine = this_machine();
   const Window& w = shape.window;

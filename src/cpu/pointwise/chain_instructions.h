@@ -8,8 +8,8 @@
 
 namespace redfuser::cpu {
 
-// How a chain of float32 reads or writes elements of a type, the undefined one being its own; none
-// where it cannot.
+// The type in which a chain reads or writes elements of this storage; Own for Undefined. Without a
+// value for types that chains do not convert.
 std::optional<ChainType> chain_type(DType storage);
 
 // Operations on floats, each on the result of the one before: those of `first` and the operands of

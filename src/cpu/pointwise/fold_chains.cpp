@@ -37,7 +37,7 @@ class ChainFolder {
 
   void count(const Block& block) {
     for (const auto& instruction : block) {
-      for (const RegisterId r : instruction->reads) ++reads_[static_cast<size_t>(r)];
+      for (const RegisterId r : instruction->reads) ++reads_[static_cast<size_t>(owner(r))];
       if (instruction->body() != nullptr) count(*instruction->body());
     }
   }
@@ -105,7 +105,10 @@ class ChainFolder {
     std::vector<RegisterId> operands{folds.value};
     if (chain != nullptr) operands.insert(operands.end(), chain->reads.begin(), chain->reads.end());
     std::vector<RegisterId> done;
-    for (size_t i = folds.producer.value_or(0) + 1; i <= folds.last; ++i) {
+    size_t first = folds.producer ? *folds.producer + 1 : folds.last;
+    for (const auto& at : folds.at)
+      first = folds.producer ? first : std::min(first, at.value_or(first));
+    for (size_t i = first; i <= folds.last; ++i) {
       const Instruction& next = *block[i];
       if (next.body() != nullptr) return false;
       const bool reduces = kind_of(next, folds.value).has_value();
@@ -128,8 +131,9 @@ class ChainFolder {
   // The place of the joined instruction.
   size_t join(Block& block, const Folds& folds) const {
     const PointwiseChain* chain = chain_of(block, folds);
-    const bool kept = chain != nullptr && (!info(folds.value).dense ||
-                                           reads_[static_cast<size_t>(folds.value)] > folds.count);
+    const bool kept =
+        chain != nullptr &&
+        (!info(folds.value).dense || reads_[static_cast<size_t>(owner(folds.value))] > folds.count);
     auto folded = std::make_unique<FoldedChain>(
         folds.value, chain != nullptr ? chain->first : folds.value,
         chain != nullptr ? chain->links : std::vector<PointwiseChain::Link>{}, kept);
@@ -150,7 +154,7 @@ class ChainFolder {
   }
 
   TileProgram& program_;
-  std::vector<int> reads_;  // by register
+  std::vector<int> reads_;  // by register that has memory of its own
 };
 
 }  // namespace

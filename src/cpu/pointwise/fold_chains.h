@@ -5,9 +5,9 @@
 
 namespace redfuser::cpu {
 
-// Makes one instruction of a chain and the maxima, minima and sums of its rows, and of several of
-// these of one view, so that the elements are in registers once for all of them. After the chains
-// of the program are merged.
+// Replaces a chain and the Max, Min and Sum reductions of its result by one FoldedChain, and
+// several such reductions of one view likewise, so that elements are loaded once. Requires merged
+// chains.
 void fold_chains(TileProgram& program);
 
 }  // namespace redfuser::cpu

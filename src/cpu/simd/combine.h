@@ -1,5 +1,5 @@
-// Maxima and minima of vectors of float32 by the instructions that lose a NaN, which is looked for
-// beside them.
+// Combining of vectors and of their lanes: sums, products, maxima and minima. The instructions for
+// maxima and minima of float32 lose a NaN, which NaNs finds.
 #pragma once
 
 #include "cpu/simd/isa.h"

@@ -107,6 +107,7 @@ bool is_faster_in_trials(const ir::Graph& graph, const ir::Node& node, const Int
     }
     return trial.time(trial.add(*reader, reader->op, inputs, reader->attributes));
   };
+  RF_CHECK(form.floats != ir::kAbsent, "an integer form without the floats of its codes");
   const auto dequantised = [&]() {
     const ir::ValueId codes = floats.like(graph, form.codes);
     const ir::ValueId real = floats.add(node, "Cast", {codes}, {{"to", int64_t{1}}});

@@ -19,7 +19,7 @@ struct IntegerForm {
   std::string op;  // ConvInteger or MatMulInteger
   ir::Attributes attributes;
   ir::ValueId codes = ir::kAbsent;   // the left factor: of int8 or uint8
-  ir::ValueId floats = ir::kAbsent;  // what they stand for, which the node reads
+  ir::ValueId floats = ir::kAbsent;  // the dequantised `codes`, an input of the node
   Tensor zero;                       // of its type
   Tensor weights, weight_zeros;      // the latter not defined for 0
   // fp32, broadcast to the result. The factors' scales are not multiplied, so that a kernel that

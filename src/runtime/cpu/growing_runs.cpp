@@ -29,7 +29,8 @@ bool may_follow(const ir::Graph& graph, const cpu::GrowingSizes& sizes, ir::Valu
   return longer == 1;
 }
 
-// Such an output mostly is the next run's input, which takes its memory as it is.
+// Gives an input the room of the output that follows it: the output is usually the next run's
+// input, which then keeps its memory.
 void add_rooms_of_successors(const ir::Graph& graph, cpu::GrowingSizes& sizes) {
   for (const ir::ValueId input : graph.inputs) {
     if (sizes.rooms.count(input) > 0 || !sizes.grows(graph, input)) continue;

@@ -39,8 +39,8 @@ cuda::DevicePtr open_device() {
   }
 }
 
-// Libraries are loaded while the driver starts; calls that need a context follow. A machine without
-// the driver's library has no GPU, and takes none of the others' memory.
+// Libraries are loaded while the driver starts; calls that need a context follow. Without
+// the driver's library the other libraries are not opened: they would only take memory.
 void open_libraries(const std::shared_future<cuda::DevicePtr>& opened,
                     std::future<bool> has_products) {
   try {

@@ -5,8 +5,8 @@
 namespace redfuser::cpu {
 namespace {
 
-// Each tap that no run before has begins one: of the taps below it in its column, those that lie
-// one line of a plane after the one before.
+// A tap outside of all earlier runs begins a run. The run continues with taps below it in its
+// column, each one line of a plane after the one before.
 std::vector<TapRun> runs_of(const Window& w, const std::vector<int64_t>& offsets, int64_t pitch) {
   std::vector<TapRun> runs;
   std::vector<bool> taken(offsets.size());

@@ -16,7 +16,7 @@ void convolve_depthwise(const ConvShape& shape, const T* x, const T* w, const T*
 void convolve_depthwise_bytes(const ConvShape& shape, const Tensor& x, int64_t zero, const float* w,
                               SumsTarget& sums, ThreadPool& pool);
 
-// Into so many tasks the planes of all images are divided.
+// The number of tasks for the planes of all images.
 inline int64_t depthwise_tasks(int64_t planes, int64_t threads) {
   return std::min(planes, 8 * threads);
 }

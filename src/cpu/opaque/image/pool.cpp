@@ -157,7 +157,8 @@ void average_pool(const Pool& pool, const T* x, T* y, bool include_pad, ThreadPo
       counts[i].push_back(static_cast<T>(std::max<int64_t>(taps(i, at), 1)));
     }
   }
-  std::vector<T> divisors;  // of a plane of the output
+  if (pool.planes == 0) return;
+  ChargedVector<T> divisors;  // of a plane of the output
   for (int64_t row = 0; row < w.output[0] * w.output[1]; ++row) {
     const T rows = counts[0][row / w.output[1]] * counts[1][row % w.output[1]];
     for (const T columns : counts[2]) divisors.push_back(rows * columns);

@@ -113,7 +113,7 @@ ChainArgs long_rows(ChainArgs g) {
 template <class T>
 void chain(const ChainArgs& args) {
   const ChainArgs g = long_rows(args);
-  if (g.rows == 0) return;
+  if (g.rows == 0 || g.cols == 0) return;
   const bool anew = has_scalars_of_rows(g);
   Row<T> row = row_of_chain<T>(g, 0);
   for (int64_t r = 0; r < g.rows; ++r) {

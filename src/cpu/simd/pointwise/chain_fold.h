@@ -7,8 +7,8 @@
 namespace redfuser::cpu::RF_ISA {
 namespace {
 
-// Of the elements of a row so far. Sums of parts of a row are added up, so that rounding errors
-// stay small.
+// Maximum, minimum and sum of a row's elements so far. A long row is summed in parts, so that
+// rounding errors stay small.
 struct RowFold {
   using V = Vector<float>;
   static constexpr int64_t kPart = 2048;  // elements
@@ -30,7 +30,8 @@ struct RowFold {
     in_part = 0;
   }
 
-  // Of a vector the first or the last `count` elements, of which the others are the row's too.
+  // Adds the first or the last `count` lanes of `v` to the sum. The other lanes repeat elements of
+  // the row, which leaves the extremes as they are.
   RF_INLINE void add_part(const V& v, int64_t count, bool last) {
     constexpr int64_t W = VectorOf<float>::kWidth;
     if (extremes) add_extremes<1>(&v);

@@ -17,7 +17,7 @@ RF_INLINE int64_t short_column(int64_t cols, int j) {
   constexpr int W = VectorOf<T>::kWidth;
   return j * W < cols - W ? j * W : cols - W;
 }
-// NV whole vectors, or, for NV = 0, one with so many elements.
+
 template <class T, int NV>
 RF_INLINE Vector<T> load_columns(const T* from, int j, int64_t count) {
   if constexpr (NV > 0) return load_vector(from + j * VectorOf<T>::kWidth);
@@ -43,7 +43,7 @@ RF_INLINE void with_scalars(Vector<T>* v, const Step<T>& step, Function function
   each_vector<NV>([&](auto j) RF_INLINED { v[j] = function(v[j], o, second); });
 }
 
-// Only the copy need be in memory.
+// The function takes an address: a copy is in memory, and `v` stays in registers.
 template <class T, int NV>
 RF_INLINE void with_function(Vector<T>* v, void (*function)(float* x, int64_t vectors)) {
   if constexpr (sizeof(T) == sizeof(float)) {
@@ -55,8 +55,8 @@ RF_INLINE void with_function(Vector<T>* v, void (*function)(float* x, int64_t ve
   }
 }
 
-// Without kFunctions: of rows that have none, whose vectors no call forces into memory.
-// kShort: of the vectors of a short row of `count` columns.
+// kFunctions: the row may have Exp or Tanh. Without them the vectors stay in registers. kShort: `v`
+// are the vectors of a short row of `count` columns.
 template <class T, int NV, bool kFunctions, bool kShort = false>
 RF_INLINE void run_step(Vector<T>* v, const Step<T>& step, int64_t c, int64_t count) {
   using V = Vector<T>;

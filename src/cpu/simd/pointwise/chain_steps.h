@@ -41,7 +41,7 @@ struct Step {
   Code code;
   T scalar, second;
   const T* vector;
-  int link = 0;  // that the vector is of
+  int link = 0;  // number of the link that the step begins with
 };
 
 // Steps from `first` on that divide, round, add a zero point and bound the sum to whole numbers of
@@ -61,7 +61,7 @@ struct Row {
   Step<T> steps[kMostLinks];
   int count = 0;
   QuantizedEnd end;
-  // Of a link's scalar.
+  // By link: the step that has its scalar, and whether as `second`.
   struct Place {
     int step;
     bool second;
@@ -109,7 +109,8 @@ RF_INLINE const char* first_of_row(const ChainArgs& g, int64_t r, int64_t bytes)
   return static_cast<const char*>(g.first.data) + offset * bytes;
 }
 
-// Of scales by which no rest of a division is too small to be exact.
+// The quantised end of a row; none unless the scale is within [2^-60, 2^60], where the remainder
+// v - q · s is exact.
 template <class T>
 QuantizedEnd quantized_end(const Row<T>& row) {
   const bool bytes = row.out_type == ChainType::UInt8 || row.out_type == ChainType::Int8;

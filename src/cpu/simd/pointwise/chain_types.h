@@ -5,7 +5,7 @@
 #include "cpu/simd/lanes.h"
 #include "cpu/simd/vector_math.h"
 
-// Of lambdas.
+// RF_INLINE of a lambda.
 #define RF_INLINED __attribute__((always_inline))
 
 namespace redfuser::cpu::RF_ISA {
@@ -77,7 +77,7 @@ RF_INLINE void load_typed(Vector<T>* v, const char* from, ChainType type, int64_
   });
 }
 
-// Towards zero; the least of int32 where it has none.
+// Rounds toward zero. A float that int32 cannot represent gives the least int32.
 RF_INLINE Lanes<int32_t> integers_of(Vector<float> x) {
   const Vector<float> least = -2147483648.0f - Vector<float>{};
   const Vector<float> y = (x >= least) & (x < -least) ? x : least;

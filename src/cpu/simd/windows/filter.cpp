@@ -279,7 +279,7 @@ struct ChannelFilter {
 
   void run(const T* in, T* out) const {
     // Taking a vector from the sums costs as much as some taps. Lines load an input once for
-    // several taps: their sums take two thirds of the time.
+    // several taps, so that they may have more columns in all.
     constexpr int64_t kTaking = 3;
     const int64_t columns = g.output[2], whole = (columns + W - 1) / W * W;
     if (columns >= W && g.output[1] >= kVectors / 2 &&

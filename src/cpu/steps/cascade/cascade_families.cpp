@@ -152,7 +152,7 @@ select::FamilyAnswer offer_parts(StepForm& form) {
     if (plan.inner_bytes() > form.room || !std::isfinite(plan.time())) continue;
     candidates.push_back({{kParts, {{kLength, static_cast<int>(length)}}}, kDoubt * plan.time()});
   }
-  if (candidates.empty()) return {{}, "the states of parts take more memory than there is"};
+  if (candidates.empty()) return {{}, "no family computes the parts in the memory that is left"};
   return sorted(std::move(candidates));
 }
 

@@ -10,7 +10,8 @@ namespace {
 
 constexpr int64_t kShortest = 4096;  // of rows that are divided
 constexpr int64_t kShortestPart = 16;
-constexpr int64_t kParts[] = {1 << 14, 1 << 16};  // of rows without digits
+constexpr int64_t kParts[] = {
+    1 << 14, 1 << 16};  // lengths of parts where expressions do not divide the streamed axis
 
 const cascade::Streaming& streaming_of(const StepForm& form) {
   return std::get<fuse::CascadeStep>(form.kind).streaming;
