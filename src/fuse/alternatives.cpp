@@ -27,7 +27,7 @@ std::vector<ir::NodeId> region_nodes(const ir::Graph& graph, const Step& step) {
 
 namespace {
 
-// Contractions that stay in a region: one that computes what is streamed, and one that sums it with
+// The most contractions of a region: one computes the streamed elements, and one sums them with
 // weights. A region with one contraction holds its operand or its result in memory, as a region
 // without any does.
 constexpr size_t kKept = 2;

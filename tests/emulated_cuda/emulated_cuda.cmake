@@ -4,6 +4,7 @@ set(emulated_cuda_folder ${CMAKE_CURRENT_BINARY_DIR}/emulated_cuda)
 set(fake_cuda_sources ${CMAKE_CURRENT_LIST_DIR}/../fake_cuda)
 
 add_library(emulated_cuda SHARED ${fake_cuda_sources}/fake_driver.cpp
+            ${fake_cuda_sources}/fake_streams.cpp
             ${fake_cuda_sources}/launch_rules.cpp ${CMAKE_CURRENT_LIST_DIR}/kernels.cpp
             ${CMAKE_CURRENT_LIST_DIR}/module.cpp ${CMAKE_CURRENT_LIST_DIR}/block.cpp
             ${CMAKE_CURRENT_LIST_DIR}/services.cpp)

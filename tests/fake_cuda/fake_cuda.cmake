@@ -19,6 +19,7 @@ target_link_libraries(fake_nvtx PRIVATE redfuser_flags)
 set_target_properties(fake_nvtx PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${fake_cuda_folder})
 
 target_sources(fake_cuda PRIVATE ${CMAKE_CURRENT_LIST_DIR}/launch_rules.cpp
+                                 ${CMAKE_CURRENT_LIST_DIR}/fake_streams.cpp
                                  ${CMAKE_CURRENT_LIST_DIR}/no_kernels.cpp)
 
 file(GLOB device_test_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*_test.cpp)

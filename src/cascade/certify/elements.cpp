@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/expr_map.h"
+#include "ir/polynomial.h"
 
 namespace redfuser::cascade {
 namespace {
@@ -30,9 +31,7 @@ void change_streaming(Streaming& streaming, const Change& change) {
 // A ranked result, which is read by a negative number.
 bool is_result(ir::Expr expr) { return expr->op == ir::ExprOp::Read && expr->integer < 0; }
 
-struct ById {
-  bool operator()(ir::Expr a, ir::Expr b) const { return a->id < b->id; }
-};
+using ir::ById;
 
 // The parts of both sides that become elements.
 class Parts {

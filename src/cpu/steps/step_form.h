@@ -30,6 +30,9 @@ struct InnerValue {
   DType dtype = DType::Undefined;
 };
 
+// Of all of them.
+int64_t bytes_of(std::span<const InnerValue> values);
+
 struct StepForm {
   const ir::Graph& graph;
   const fuse::StepKind& kind;

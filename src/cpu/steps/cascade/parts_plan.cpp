@@ -41,12 +41,6 @@ void PartsPlan::run(RunContext& context) const {
   context.inner_bytes = std::max(context.inner_bytes, inner_bytes());
 }
 
-int64_t PartsPlan::inner_bytes() const {
-  int64_t bytes = 0;
-  for (const InnerValue& value : parts_->inner) {
-    bytes += element_count(value.dims) * static_cast<int64_t>(size_of(value.dtype));
-  }
-  return bytes;
-}
+int64_t PartsPlan::inner_bytes() const { return bytes_of(parts_->inner); }
 
 }  // namespace redfuser::cpu

@@ -206,12 +206,6 @@ void StagedMapPlan::run(RunContext& context) const {
   context.inner_bytes = std::max(context.inner_bytes, inner_bytes());
 }
 
-int64_t StagedMapPlan::inner_bytes() const {
-  int64_t bytes = 0;
-  for (const InnerValue& value : inner_) {
-    bytes += element_count(value.dims) * static_cast<int64_t>(size_of(value.dtype));
-  }
-  return bytes;
-}
+int64_t StagedMapPlan::inner_bytes() const { return bytes_of(inner_); }
 
 }  // namespace redfuser::cpu
