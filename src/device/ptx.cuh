@@ -132,6 +132,15 @@ __device__ __forceinline__ void ptx_copy_async_part(void* shared, const void* gl
                : "memory");
 }
 
+// `Width` bytes from global to shared memory, 4 or 8, of which the first `bytes` are copied; then
+// zeros.
+template <int Width>
+__device__ __forceinline__ void ptx_copy_async_narrow(void* shared, const void* global, int bytes) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(ptx_shared_address(shared)),
+               "l"(global), "n"(Width), "r"(bytes)
+               : "memory");
+}
+
 __device__ __forceinline__ void ptx_copy_commit() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }

@@ -238,12 +238,18 @@ __device__ __forceinline__ void store_words(T* to, const ValueOf<T> (&values)[N]
   }
 }
 
-// Stores a group to its slot in shared memory, whose 16-byte vectors are `stride` vectors apart.
+// Stores a group to its slot in shared memory, whose 16-byte vectors are `stride` vectors apart. A
+// group of one or two words takes a vector as well.
 template <int W>
 __device__ __forceinline__ void store_shared(const unsigned (&words)[W], uint4* slot, int stride) {
+  if constexpr (W < 4) {
 #pragma unroll
-  for (int w = 0; w < W; w += 4) {
-    slot[w / 4 * stride] = make_uint4(words[w], words[w + 1], words[w + 2], words[w + 3]);
+    for (int w = 0; w < W; ++w) reinterpret_cast<unsigned*>(slot)[w] = words[w];
+  } else {
+#pragma unroll
+    for (int w = 0; w < W; w += 4) {
+      slot[w / 4 * stride] = make_uint4(words[w], words[w + 1], words[w + 2], words[w + 3]);
+    }
   }
 }
 
@@ -252,15 +258,19 @@ __device__ __forceinline__ void store_shared(const unsigned (&words)[W], uint4* 
 template <typename T, int N, bool Vector, bool Passing, int W>
 __device__ __forceinline__ void copy_to_shared(uint4* slot, int stride, const T* from, int low,
                                                int valid) {
-  static_assert(W % 4 == 0);
-  if (Vector || (low <= 0 && valid >= N && aligned_to<16>(from))) {
+  static_assert(W % 4 == 0 || W == 1 || W == 2);
+  if (Vector || (low <= 0 && valid >= N && aligned_to<W * 4>(from))) {
+    if constexpr (W < 4) {
+      ptx_copy_async_narrow<W * 4>(slot, from, W * 4);
+    } else {
 #pragma unroll
-    for (int w = 0; w < W / 4; ++w) {
-      const uint4* piece = reinterpret_cast<const uint4*>(from) + w;
-      if constexpr (Passing) {
-        ptx_copy_async_passing(slot + w * stride, piece);
-      } else {
-        ptx_copy_async(slot + w * stride, piece, true);
+      for (int w = 0; w < W / 4; ++w) {
+        const uint4* piece = reinterpret_cast<const uint4*>(from) + w;
+        if constexpr (Passing) {
+          ptx_copy_async_passing(slot + w * stride, piece);
+        } else {
+          ptx_copy_async(slot + w * stride, piece, true);
+        }
       }
     }
   } else {
@@ -272,13 +282,18 @@ __device__ __forceinline__ void copy_to_shared(uint4* slot, int stride, const T*
 // Loads a group from its slot.
 template <int W>
 __device__ __forceinline__ void load_shared(unsigned (&words)[W], const uint4* slot, int stride) {
+  if constexpr (W < 4) {
 #pragma unroll
-  for (int w = 0; w < W; w += 4) {
-    const uint4 quad = slot[w / 4 * stride];
-    words[w] = quad.x;
-    words[w + 1] = quad.y;
-    words[w + 2] = quad.z;
-    words[w + 3] = quad.w;
+    for (int w = 0; w < W; ++w) words[w] = reinterpret_cast<const unsigned*>(slot)[w];
+  } else {
+#pragma unroll
+    for (int w = 0; w < W; w += 4) {
+      const uint4 quad = slot[w / 4 * stride];
+      words[w] = quad.x;
+      words[w + 1] = quad.y;
+      words[w + 2] = quad.z;
+      words[w + 3] = quad.w;
+    }
   }
 }
 

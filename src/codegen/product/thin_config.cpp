@@ -143,8 +143,8 @@ double thin_time(const ThinForm& form, const ThinConfig& config, double lines,
   constexpr double kStart = 1.05, kExchange = 0.77, kTurn = 0.4, kThinShare = 0.04, kSum = 0.17,
                    kWarp = 0.011, kBlockShare = 0.46;
   // Thin elements that are loaded one by one: a factor of a turn; what a multiprocessor
-  // takes for a warp's step.
-  constexpr double kSingleThinLoads = 3.1, kSingleStep = 0.2;
+  // takes for a warp's step, and for that of each thin line on the scalar units.
+  constexpr double kSingleThinLoads = 3.1, kSingleStep = 0.2, kScalarSingleStep = 0.042;
   constexpr double kMemoryShare = 0.82, kScalarMemoryShare = 0.77;
   // Turns overlap a little with other warps' memory accesses.
   constexpr double kOverlap = 1.2;
@@ -177,10 +177,10 @@ double thin_time(const ThinForm& form, const ThinConfig& config, double lines,
       is_tensor(form) ? 1 : std::min(depth / (ahead * config.warps * config.blocks), 1.0);
   const double singles = single_thin ? 1 + (kSingleThinLoads - 1) * filled : 1;
   const double turn = own * (1 + kThinShare * config.lines / products) * singles;
-  const double taken =
-      is_tensor(form) && !coded && single_thin
-          ? kSingleStep * batch * std::ceil(extent / config.wide) * steps / target.multiprocessors
-          : 0;
+  const double step_time = is_tensor(form) ? kSingleStep : kScalarSingleStep * config.lines;
+  const double taken = !coded && single_thin ? step_time * batch * std::ceil(extent / config.wide) *
+                                                   steps / target.multiprocessors
+                                             : 0;
   const double wide = products * extent * depth;
   const double moved =
       wide * wide_bytes(form) + bytes * (lines * depth + products * extent * lines);

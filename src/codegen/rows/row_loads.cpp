@@ -45,10 +45,10 @@ std::string RowFunctor::slot(const RowReads::Item& item) const {
   int offset = 0;
   for (const RowReads::Item& other : reads_.items()) {
     if (&other == &item) break;
-    if (reads_.in_shared(other)) offset += reads_.words(other) / 4 * config_.chunks;
+    if (reads_.in_shared(other)) offset += reads_.vectors(other) * config_.chunks;
   }
   return fmt::format("tile_smem + ({} + c * {}) * Config::kThreads + threadIdx.x", offset,
-                     reads_.words(item) / 4);
+                     reads_.vectors(item));
 }
 
 std::string RowFunctor::to_shared(Emitter& emitter, const RowReads::Item& item,

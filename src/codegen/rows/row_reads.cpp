@@ -192,10 +192,25 @@ double RowReads::element_bytes() const {
   return total;
 }
 
+int RowReads::shared_words() const {
+  int total = 0;
+  for (const Item& item : items_) total += item.folded ? 4 * vectors(item) : 0;
+  return total;
+}
+
 bool RowReads::shareable() const {
-  return std::all_of(items_.begin(), items_.end(), [&](const Item& item) {
-    return !item.folded || ((item.base || item.group) && words(item) % 4 == 0);
-  });
+  const auto is_copied = [&](const Item& item) {
+    const int bytes = config_.width * std::max(item.stride, 1) *
+                      static_cast<int>(size_of(kernel_.dtype_of(item.value)));
+    return (item.base || item.group) && (bytes % 16 == 0 || bytes == 8 || bytes == 4);
+  };
+  bool vectors = false;
+  for (const Item& item : items_) {
+    if (!item.folded) continue;
+    if (!is_copied(item)) return false;
+    vectors |= words(item) % 4 == 0;
+  }
+  return vectors;
 }
 
 bool RowReads::loads_for_outputs() const {
@@ -206,7 +221,7 @@ bool RowReads::loads_for_outputs() const {
 int RowReads::shared_bytes() const {
   int total = 0;
   for (const Item& item : items_) {
-    if (in_shared(item)) total += words(item) * 4 * config_.chunks * config_.threads;
+    if (in_shared(item)) total += vectors(item) * 16 * config_.chunks * config_.threads;
   }
   return total;
 }

@@ -30,8 +30,10 @@ class RowReads {
   };
   const std::vector<Item>& items() const { return items_; }
 
-  // The words of an item's group, and the type of its elements in memory.
+  // The words of an item's group, the 16-byte vectors that these take in shared memory, and the
+  // type of its elements in memory.
   int words(const Item& item) const;
+  int vectors(const Item& item) const { return (words(item) + 3) / 4; }
   std::string_view storage(const Item& item) const;
   // Where a pass (the fold, or the outputs) finds an item's words: among those that a tile keeps in
   // registers or in shared memory, or in the tensor.
@@ -50,11 +52,13 @@ class RowReads {
   bool prefetches() const { return prefetch_; }
   // Whether outputs read elements that the fold does not read.
   bool loads_for_outputs() const;
-  // Words of a group.
+  // Words of a group, and of its vectors in shared memory.
   int group_words() const;
+  int shared_words() const;
   // Bytes that the fold reads of an element.
   double element_bytes() const;
-  // Whether shared memory can hold a tile: groups consist of 16-byte vectors.
+  // Whether shared memory can hold a tile: groups consist of 16-byte vectors, or of one or two
+  // words.
   bool shareable() const;
   // Dynamic shared memory of a block.
   int shared_bytes() const;

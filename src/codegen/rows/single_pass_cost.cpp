@@ -57,8 +57,8 @@ class Enumeration {
         add_whole(lanes, kWideBlock, false, 1);
       }
     }
-    if (facts_.narrow) return std::move(candidates_);
     for (const int threads : {64, 128, 256, 512}) add_whole(threads, threads, false, 1);
+    if (facts_.narrow) return std::move(candidates_);
     if (facts_.shareable) add_shared();
     add_walks();
     const bool counted = facts_.maps_back || rows_ <= kLaunchCounters;
@@ -91,7 +91,7 @@ class Enumeration {
     c.shared = shared;
     c.cluster = cluster;
     const int64_t words = int64_t{1} * facts_.words * c.chunks;
-    if (!shared && words > kMaxRegisterWords) return;
+    if (!shared && words > most_words(lanes)) return;
     if (shared && shared_bytes(c) > target_.shared_bytes) return;
     push(c);
   }
@@ -103,6 +103,13 @@ class Enumeration {
         if (cluster == 1 || target_.architecture >= 90) add_whole(threads, threads, true, cluster);
       }
     }
+  }
+
+  // Words of a row that a thread keeps in registers. Of narrow groups each has a check of its own.
+  int most_words(int lanes) const {
+    constexpr int kMapped = 48, kFolded = 28;
+    if (!facts_.narrow || lanes <= 32) return kMaxRegisterWords;
+    return facts_.maps_back ? kMapped : kFolded;
   }
 
   // Tile after tile. If outputs need the row again, it is read twice.
@@ -137,7 +144,7 @@ class Enumeration {
 
   // Bytes of dynamic and static shared memory.
   int64_t shared_bytes(const SinglePassConfig& c) const {
-    return int64_t{4} * facts_.words * c.chunks * c.threads +
+    return int64_t{4} * facts_.shared_words * c.chunks * c.threads +
            single_pass_static_bytes(c, facts_.state_bytes,
                                     c.lanes == 32 ? facts_.max_staging_words : 0);
   }

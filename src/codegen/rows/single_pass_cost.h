@@ -12,6 +12,7 @@ namespace redfuser::codegen {
 struct SinglePassFacts {
   int width = 4;             // consecutive elements of a thread
   int words = 1;             // words that the fold reads of them
+  int shared_words = 4;      // that these take in shared memory
   double element_bytes = 4;  // that the fold reads of an element
   int64_t state_bytes = 0;
   int max_staging_words = 0;       // RowReads::max_staging_words()
@@ -34,8 +35,7 @@ struct SegmentConfig {
   int most = 256;  // segments of a row
 };
 
-// For `rows` rows of `length` elements. Narrow groups are for short rows: a few lanes have all of a
-// row in registers.
+// For `rows` rows of `length` elements. Narrow groups are for rows in registers.
 std::vector<Candidate> single_pass_candidates(const Target& target, const SinglePassFacts& facts,
                                               int64_t rows, int64_t length);
 

@@ -55,7 +55,7 @@ class Choice {
         form_(form),
         facts_(single_pass_facts(builder, form, row_width(builder, form))),
         rows_(product_of(pool_, extents_of(pool_, form.cascade.rows))) {
-    const int narrow = width_of_short_rows();
+    const int narrow = width_of_whole_groups();
     if (narrow < facts_.width) narrow_ = single_pass_facts(builder, form, narrow);
   }
 
@@ -138,10 +138,10 @@ class Choice {
     return found;
   }
 
-  // Groups that divide short rows: each is whole, and starts at a multiple of its size.
-  int width_of_short_rows() const {
+  // Groups that divide rows: each is whole, and starts at a multiple of its size.
+  int width_of_whole_groups() const {
     ir::Expr length = form_.length();
-    if (!length->is_constant() || length->integer > kShortRow) return facts_.width;
+    if (!length->is_constant()) return facts_.width;
     int width = facts_.width;
     while (width > 1 && length->integer % width != 0) width /= 2;
     return width;
@@ -232,8 +232,9 @@ class Choice {
       if (rungs.empty() || tile_elements(c) > rungs.back().capacity)
         rungs.push_back({c, tile_elements(c)});
     };
-    if (known() && form_.length()->integer <= kShortRow) {
-      push(config_of(least(candidates_of(kManyRows, form_.length()->integer))->choice));
+    if (known() && (form_.length()->integer <= kShortRow || narrow_)) {
+      const KernelConfig many = least(candidates_of(kManyRows, form_.length()->integer))->choice;
+      if (many.family == kRow && config_of(many).whole) push(config_of(many));
     }
     for (const int lanes : {4, 8, 16}) {
       SinglePassConfig part = config(lanes, 128);
@@ -290,7 +291,7 @@ class Choice {
     SinglePassConfig result = config(threads, threads);
     result.shared = true;
     result.cluster = cluster;
-    result.chunks = std::max(1, bytes / (threads * facts_.words * 4));
+    result.chunks = std::max(1, bytes / (threads * facts_.shared_words * 4));
     return no_longer_than_needed(result);
   }
 
@@ -408,6 +409,7 @@ SinglePassFacts single_pass_facts(StepBuilder& builder, const FlatStreaming& for
   KernelText kernel = builder.kernel();
   const RowReads reads(kernel, form, config);
   facts.words = std::max(reads.group_words(), 1);
+  facts.shared_words = std::max(reads.shared_words(), 4);
   facts.element_bytes = reads.element_bytes();
   facts.state_bytes = state_bytes(form);
   facts.max_staging_words = reads.max_staging_words();

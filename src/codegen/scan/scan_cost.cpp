@@ -22,8 +22,9 @@ constexpr double kLanes = 128;  // of a multiprocessor, per cycle
 constexpr int kOwnRegisters = 32, kMostWords = 32, kMostSlots = 40 * 1024, kBlocks = 32;
 // A run of adjacent bytes costs as if it were this much longer.
 constexpr double kRunBytes = 13, kSector = 32;
-// The share of the memory's rate that a kernel reaches, and what groups without vectors cost.
-constexpr double kMemoryShare = 0.9, kScalarAccess = 1.5, kScalarTeam = 16;
+// The share of the memory's rate that a kernel reaches, and what elements of groups without vectors
+// cost, which falls with the root of a line's threads.
+constexpr double kMemoryShare = 0.9, kScalarAccess = 40;
 
 int words_of(const ScanFacts& facts, const ScanConfig& c) {
   return c.chunks * c.width * facts.state_bytes / 4;
@@ -155,7 +156,7 @@ double scan_time(const Target& target, const ScanFacts& facts, const ScanConfig&
   const double group_work = facts.columns ? kColumnGroupWork : kGroupWork;
   const bool scalar = !facts.columns && sizes.lines > 1 && sizes.length % c.width != 0;
   // Without vectors a thread's elements come one after the other from lines far apart.
-  const double access = scalar ? kScalarAccess * std::max(1.0, kScalarTeam / c.team) : 1;
+  const double access = scalar ? std::max(1.0, kScalarAccess / std::sqrt(c.team)) : 1;
   const double work = padded * (kElementWork * access + group_work / c.width);
   const double busy = work / (kLanes * target.clock * multiprocessors);
   const double resident = resident_blocks(facts, c);

@@ -96,14 +96,29 @@ class Choices {
                        [&](ir::Expr size) { return sizes_.of(size) <= 0; });
   }
 
-  // Tiles that the families take for any size are the least where estimates hardly differ: those
-  // are less certain than this.
+  // Tiles that the families take for any size are the least where estimates hardly differ. Those of
+  // several families, and of the Hopper family, are less certain than those of one.
   Candidate least() const {
-    constexpr double kDoubt = 1.2;
-    const auto faster = [](const Candidate& a, const Candidate& b) { return a.time < b.time; };
-    const Candidate& usual = *std::min_element(defaults_.begin(), defaults_.end(), faster);
-    const auto other = std::min_element(candidates_.begin(), candidates_.end(), faster);
-    return other == candidates_.end() || usual.time < kDoubt * other->time ? usual : *other;
+    constexpr double kDoubtOfFamily = 1.05, kDoubt = 1.2;
+    const Candidate* best = least_of(defaults_);
+    const auto take = [&](const Candidate* other, double doubt) {
+      if (other != nullptr && best->time >= doubt * other->time) best = other;
+    };
+    const std::string family = best->choice.family;
+    if (family != kHopper) take(least_of(candidates_, family), kDoubtOfFamily);
+    take(least_of(candidates_), kDoubt);
+    return *best;
+  }
+
+  // Null: there is none. `family`: those of it alone, where it is given.
+  static const Candidate* least_of(const std::vector<Candidate>& candidates,
+                                   const std::string& family = "") {
+    const Candidate* best = nullptr;
+    for (const Candidate& each : candidates) {
+      if (!family.empty() && each.choice.family != family) continue;
+      if (best == nullptr || each.time < best->time) best = &each;
+    }
+    return best;
   }
 
   // What add_size_classes() runs for these sizes.

@@ -28,15 +28,6 @@ RF_INTEGER_MMA(unsigned char, unsigned char, "u8", "u8");
 
 #undef RF_INTEGER_MMA
 
-// `Width` bytes from global to shared memory, 4 or 8, of which the first `bytes` are copied; then
-// zeros.
-template <int Width>
-__device__ __forceinline__ void ptx_copy_async_narrow(void* shared, const void* global, int bytes) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(ptx_shared_address(shared)),
-               "l"(global), "n"(Width), "r"(bytes)
-               : "memory");
-}
-
 #if __CUDA_ARCH__ >= 900
 // Of a block of the cluster.
 __device__ __forceinline__ int ptx_load_cluster_int(unsigned address) {

@@ -11,8 +11,8 @@
 #include "device/reduce.cuh"
 #include "device/attention/split_boxes.cuh"
 struct Config {
-  static constexpr int kRows = 16, kThreads = 128, kWarps = 4, kStages = 3;
-  static constexpr int kSegments = 1, kShared = 99424;
+  static constexpr int kRows = 16, kThreads = 256, kWarps = 8, kStages = 2;
+  static constexpr int kSegments = 1, kShared = 132224;
   static constexpr int kDepth = 64, kColumns = 64, kKeys = 32, kHalves = 2;
   static constexpr Products kScores = Products::Native, kValues = Products::Native;
 };
@@ -80,7 +80,7 @@ struct Form {
     group.store(p0, t0, y0);
   }
 };
-extern "C" __global__ void __launch_bounds__(128, 1) attention_split_max_sum_dot_f16_116f1190(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, half_t* p0, const half_t* __restrict__ p1, float* p2, unsigned* counter) {
+extern "C" __global__ void __launch_bounds__(256, 1) attention_split_max_sum_dot_f16_bc1c2d05(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, half_t* p0, const half_t* __restrict__ p1, float* p2, unsigned* counter) {
   ptx_launch_dependents();
   ptx_await_launches_together();
   const Form form = Form{p0};
