@@ -139,12 +139,12 @@ void LanesPlan::filter_as(const ConvolutionRun& run) const {
     g.weights = weights + block * filters_ * g.taps * lanes_;
     g.bias = bias;
     g.tile = space;
-    g.bounds = run.sums.bounds();
+    g.activation = run.sums.activation();
     const SumsTarget::Block sums{batch, channel * filters_,
                                  strip.line * window_.output[2] + strip.column,
                                  g.channels * filters_, g.outputs};
     SumsTarget::Place place = run.sums.place(worker, sums);
-    place.bounded = g.bounds.any;
+    place.activated = g.activation.any;
     g.out = place.data;
     g.out_stride = place.stride;
     fn(g);
@@ -170,7 +170,7 @@ double LanesPlan::task_time() const {
   time += wide * (squares(read) + filters * squares(outputs)) / machine.square_rate;
   const double image = static_cast<double>(rows_ * pitch_ * lanes_) * 4 * wide;
   if (image > near_bytes()) time += 2 * read_time(image, false);
-  return time + lanes * filters * static_cast<double>(outputs) * form().epilogue_time;
+  return time + lanes * filters * static_cast<double>(outputs) * form().activation_time;
 }
 
 StepTime LanesPlan::time(int threads) const {

@@ -196,9 +196,12 @@ using GemmFn = void (*)(const GemmArgs& args);
 // elements of the product's type.
 using PackFn = void (*)(const MatrixView& b, int64_t k, int64_t n, void* out);
 
-// max(sum, low), then min(·, high). NaN stays.
-struct SumBounds {
-  bool any = false;
+// What becomes of a sum s: t = s · scale + shift where `affine`, else s; of t the greater of it and
+// `low`, then the lesser of that and `high`; and that, or where `gates` (and `affine`) its product
+// with s. NaN stays.
+struct Activation {
+  bool any = false, affine = false, gates = false;
+  double scale = 1, shift = 0;
   double low = -HUGE_VAL, high = HUGE_VAL;
 };
 
@@ -229,7 +232,7 @@ struct ChannelArgs {
   void* padded = nullptr;
   void* sums = nullptr;  // scratch memory of rows · pitch + kFilterSlack elements
   void* out = nullptr;
-  SumBounds bounds;
+  Activation activation;
   float zero = 0;        // of bytes
   void* line = nullptr;  // of bytes: scratch memory of a line of the input, as floats
 };
@@ -250,7 +253,7 @@ struct WindowArgs {
   void* tile = nullptr;  // scratch memory of lines · columns + kWindowVectorBytes rows of weights
   void* out = nullptr;
   int64_t out_stride = 0;  // between filters
-  SumBounds bounds;
+  Activation activation;
 };
 inline constexpr int64_t kWindowVectorBytes = 64;
 using WindowFn = void (*)(const WindowArgs& args);
@@ -282,7 +285,7 @@ struct LanesArgs {
   void* tile = nullptr;  // scratch memory of kLanesTile vectors
   void* out = nullptr;
   int64_t out_stride = 0;  // between rows
-  SumBounds bounds;
+  Activation activation;
 };
 inline constexpr int64_t kLanesTile = 256;
 using LanesFn = void (*)(const LanesArgs& args);

@@ -1,4 +1,5 @@
 #include "cpu/simd/transposed.h"
+#include "cpu/simd/windows/activation.h"
 
 namespace redfuser::cpu::RF_ISA {
 namespace {
@@ -157,11 +158,7 @@ void filter_lanes(const LanesArgs& g) {
       sum(g, first, first + count, weights, bias, tile);
       const TransposedTile<T> sums{tile,       W,           count,
                                    g.channels, out + first, g.filters * g.out_stride};
-      if (g.bounds.any) {
-        transpose_tile(sums, [&](Vector<T> v) { return bounded<T>(v, g.bounds); });
-      } else {
-        transpose_tile(sums, [](Vector<T> v) { return v; });
-      }
+      with_activation<T>(g.activation, [&](auto each) { transpose_tile(sums, each); });
     }
   }
 }
