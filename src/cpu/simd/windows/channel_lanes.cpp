@@ -52,17 +52,20 @@ void fill_image_of(const LanesArgs& g) {
   static_assert(W <= kSide);
   const In* in = static_cast<const In*>(g.in);
   float* image = static_cast<float*>(g.image);
+  In rows[kSide * kSide] = {};
   for (int64_t p = 0; p < g.inputs; p += kSide) {
     const int64_t count = g.inputs - p < kSide ? g.inputs - p : kSide;
     In square[kSide * kSide];
     if (g.channels == kSide && (kSide - 1) * g.in_stride + p + kSide <= g.readable) {
       Square::transpose(in + p, g.in_stride, square, kSide);
     } else {
-      In rows[kSide * kSide] = {};
       for (int64_t i = 0; i < g.channels; ++i) {
         const int64_t at = i * g.in_stride + p, left = g.readable - at;
-        __builtin_memcpy(rows + i * kSide, in + at,
-                         static_cast<size_t>(left < kSide ? left : kSide));
+        if (left >= kSide) {
+          __builtin_memcpy(rows + i * kSide, in + at, kSide);
+        } else {
+          __builtin_memcpy(rows + i * kSide, in + at, static_cast<size_t>(left));
+        }
       }
       Square::transpose(rows, kSide, square, kSide);
     }
