@@ -42,6 +42,7 @@ BELOW = {
     "cpu/simd/integers": ["cpu/simd"],
     "cpu/simd/moves": ["cpu/simd"],
     "cpu/simd/pointwise": ["cpu/simd"],
+    "cpu/simd/windows": ["cpu/simd/moves"],
     "cpu/machine": ["cpu", "cpu/simd"],
     "cpu/growing": ["cpu"],
     "cpu/tile": ["cpu/growing", "cpu/machine", "cpu/simd/integers", "cpu/tile/bytes"],

@@ -17,10 +17,10 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
 
   int size() const;
-  // Runs body(task, worker) for every task in [0, tasks), worker in [0, size()); tasks are handed
-  // out one at a time in increasing order. Returns when all are done; rethrows the first exception.
-  // Not reentrant: a body must not call it. `saved`: microseconds that several threads save. Those
-  // that sleep are not woken for less than waking them takes.
+  // Runs body(task, worker) for every task in [0, tasks), worker in [0, size()): each thread takes
+  // those of a part of its own first, then those of others. Returns when all are done; rethrows
+  // the first exception. Not reentrant: a body must not call it. `saved`: microseconds that several
+  // threads save. Those that sleep are not woken for less than waking them takes.
   void parallel_for(int64_t tasks, const std::function<void(int64_t task, int worker)>& body,
                     double saved = HUGE_VAL);
 

@@ -1,6 +1,7 @@
 // The families of CPU steps: every configuration computes the same, and the least estimate is
 // taken.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,6 +9,7 @@
 #include <limits>
 
 #include "cpu/convolution/convolution_families.h"
+#include "cpu/convolution/integer_plan.h"
 #include "cpu/select/make_kernel.h"
 #include "cpu/steps/cascade/cascade_families.h"
 #include "cpu/steps/map/map_families.h"
@@ -36,7 +38,8 @@ struct FamiliesOf {
     return cpu::cascade_families();
   }
   std::span<const cpu::Family> operator()(const fuse::OpaqueStep& step) {
-    return cpu::convolution_families(graph.nodes[static_cast<size_t>(step.node)]);
+    const auto floats = cpu::convolution_families(graph.nodes[static_cast<size_t>(step.node)]);
+    return floats.empty() ? cpu::integer_convolution_families(graph, step) : floats;
   }
   template <typename Step>
   std::span<const cpu::Family> operator()(const Step&) {
@@ -50,7 +53,10 @@ Tensor numbers(const Dims& dims, bool nan, DType dtype = DType::Float32) {
   for (int64_t i = 0; dtype == DType::Float64 && i < tensor.size(); ++i) {
     tensor.as<double>()[i] = static_cast<double>(i * 7919 % 613) / 256 - 1;
   }
-  if (dtype == DType::Float64) return tensor;
+  for (int64_t i = 0; size_of(dtype) == 1 && i < tensor.size(); ++i) {
+    static_cast<uint8_t*>(tensor.mutable_data())[i] = static_cast<uint8_t>(i * 7919 % 613);
+  }
+  if (dtype != DType::Float32) return tensor;
   for (int64_t i = 0; i < tensor.size(); ++i) {
     tensor.as<float>()[i] = static_cast<float>(i * 7919 % 613) / 100 - 3;
     if (nan && i % 97 == 5) tensor.as<float>()[i] = std::numeric_limits<float>::quiet_NaN();
@@ -320,6 +326,18 @@ TEST(CpuFamilies, EveryConfigurationOfAConvolutionComputesTheSame) {
       {"float[1, 6, 23, 31] x, float[40, 6, 1, 1] w", "", 4,
        "l = Constant<value_float = -0.5>() h = Constant<value_float = 2.0>() y = Clip(c, l, h)",
        true},
+      // Other activations, by vectors of filters and of positions, and of single channels.
+      {"float[1, 40, 14, 15] x, float[50, 40, 1, 1] w, float[50] b", "", 8, "y = HardSwish(c)",
+       true},
+      {"float[2, 21, 19, 33] x, float[21, 1, 3, 3] w, float[21] b",
+       "group = 21, pads = [1, 1, 1, 1]", 6, "y = HardSigmoid<alpha = 0.25, beta = 0.375>(c)",
+       true},
+      {"double[1, 9, 16, 21] x, double[9, 1, 3, 3] w, double[9] b", "group = 9, strides = [2, 2]",
+       5, "y = HardSwish(c)"},
+      // Bounds out of order are not those of an activation.
+      {"float[1, 6, 23, 31] x, float[40, 6, 1, 1] w", "", 4,
+       "l = Constant<value_float = 2.0>() h = Constant<value_float = -0.5>() m = Max(c, l) "
+       "y = Min(m, h)"},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.inputs);
@@ -329,6 +347,32 @@ TEST(CpuFamilies, EveryConfigurationOfAConvolutionComputesTheSame) {
                     *c.attributes == 0 ? "" : fmt::format("<{}>", c.attributes),
                     inputs.find(" b") == std::string::npos ? "" : ", b", c.after));
     EXPECT_GE(Steps(program, c.nan).run_all(), c.least);
+  }
+}
+
+// Of bytes, less zero points, by dot products of taps and by vectors of channels: bit for bit.
+TEST(CpuFamilies, EveryConfigurationOfAConvolutionOfBytesComputesTheSame) {
+  struct Case {
+    const char *type, *sizes, *attributes;
+    int filters, taps;
+  };
+  const Case cases[] = {
+      {"uint8", "1, 40, 7, 7", "group = 40, pads = [1, 1, 1, 1]", 40, 9},
+      {"int8", "2, 19, 13, 9", "group = 19, pads = [1, 1, 1, 1], strides = [2, 1]", 38, 9},
+      {"uint8", "1, 16, 30, 33", "group = 16, dilations = [2, 2]", 16, 9},
+      {"int8", "1, 3, 21, 40", "group = 3, strides = [2, 2], pads = [0, 1, 0, 1]", 3, 9},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.sizes);
+    std::vector<int> w;
+    for (int i = 0; i < c.filters * c.taps; ++i) w.push_back(i * 7919 % 613 % 255 - 127);
+    const Program program = program_of(fmt::format(
+        "g ({}[{}] x) => (y) <int8[{},1,3,3] w = {{{}}}, {} p = {{7}}, int8 q = {{-3}}> {{ "
+        "c = ConvInteger<{}>(x, w, p, q) f = Cast<to = 1>(c) "
+        "u = Constant<value_float = 64.0>() o = Constant<value = uint8 {{3}}>() "
+        "y = QuantizeLinear(f, u, o) }}",
+        c.type, c.sizes, c.filters, fmt::join(w, ","), c.type, c.attributes));
+    EXPECT_GE(Steps(program, false).run_all(), 3);
   }
 }
 

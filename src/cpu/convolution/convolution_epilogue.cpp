@@ -32,19 +32,53 @@ bool is_one_pass(const TileProgram& program) {
   return passes == 1;
 }
 
-// Those of a product that is bounded from below and then, or else, from above by numbers.
-SumBounds bounds_of(ir::Expr body) {
-  SumBounds bounds;
-  for (const ir::ExprOp op : {ir::ExprOp::Min, ir::ExprOp::Max}) {
-    if (body->op != op) continue;
-    const size_t number = body->args[0]->is_constant() ? 0 : 1;
-    const ir::Expr constant = body->args[number];
-    if (!constant->is_constant() || std::isnan(constant->number)) return {};
-    (op == ir::ExprOp::Min ? bounds.high : bounds.low) = constant->number;
-    body = body->args[1 - number];
+// The number that an operation has as one of its operands, and the other operand.
+struct WithNumber {
+  double number = 0;
+  ir::Expr other = nullptr;  // null where none is a number
+};
+WithNumber with_number(ir::Expr e, ir::ExprOp op) {
+  if (e->op != op) return {};
+  const size_t at = e->args[0]->is_constant() ? 0 : 1;
+  const ir::Expr constant = e->args[at];
+  if (!constant->is_constant() || std::isnan(constant->number)) return {};
+  return {constant->number, e->args[1 - at]};
+}
+
+// An affine function of a product, bounded by numbers: whichever bound comes first, where they are
+// in order.
+Activation bounded_affine(ir::Expr body) {
+  Activation a;
+  for (int i = 0; i < 2; ++i) {
+    const bool upper = body->op == ir::ExprOp::Min;
+    const WithNumber bound = with_number(body, upper ? ir::ExprOp::Min : ir::ExprOp::Max);
+    if (bound.other == nullptr) break;
+    double& place = upper ? a.high : a.low;
+    if (std::isfinite(place)) return {};
+    place = bound.number;
+    body = bound.other;
   }
-  bounds.any = is_product(body);
-  return bounds;
+  if (!(a.low <= a.high)) return {};
+  for (const ir::ExprOp op : {ir::ExprOp::Add, ir::ExprOp::Mul}) {
+    const WithNumber part = with_number(body, op);
+    if (part.other == nullptr) continue;
+    (op == ir::ExprOp::Add ? a.shift : a.scale) = part.number;
+    a.affine = true;
+    body = part.other;
+  }
+  a.any = is_product(body);
+  return a.any ? a : Activation{};
+}
+
+// Of a body of one product.
+Activation activation_of(ir::Expr body) {
+  const Activation plain = bounded_affine(body);
+  if (plain.any || body->op != ir::ExprOp::Mul) return plain;
+  const size_t product = is_product(body->args[0]) ? 0 : 1;
+  if (!is_product(body->args[product])) return {};
+  Activation gate = bounded_affine(body->args[1 - product]);
+  gate.affine = gate.gates = gate.any;
+  return gate;
 }
 
 }  // namespace
@@ -77,7 +111,7 @@ ConvolutionEpilogue::ConvolutionEpilogue(const StepForm& form, DType sums, int64
                   {dtype, memory_of(form, value_), indices});
   merge_chains(program_);
   in_place_ = form.growing == nullptr && dtype == sums && is_one_pass(program_);
-  if (in_place_ && head == nullptr) bounds_ = bounds_of(body);
+  if (in_place_ && head == nullptr && is_float(sums)) activation_ = activation_of(body);
   if (across_) columns_ = std::min(filters, kMostColumns);
   epilogue_.set_block(program_, across_ ? 1 : filters, columns_);
 }
@@ -122,7 +156,7 @@ SumsTarget::Place EpilogueSums::wide_place(int worker, const Block& block, int64
 }
 
 void EpilogueSums::done(int worker, const Block& block, const Place& place) {
-  if (place.bounded) return;
+  if (place.activated) return;
   const bool across = epilogue_.across_;
   char* data = static_cast<char*>(place.data);
   if (across && place.stride != 1) {

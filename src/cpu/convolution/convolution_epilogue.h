@@ -24,6 +24,8 @@ class ConvolutionEpilogue {
   ir::ValueId value() const { return value_; }
   // Microseconds for each sum, by estimate.
   double time() const;
+  // All that becomes of the sums in their place, where it is one; else none.
+  const Activation& activation() const { return activation_; }
 
  private:
   friend class EpilogueSums;
@@ -37,8 +39,8 @@ class ConvolutionEpilogue {
   // Of the output, where the sums lie in its memory: what follows them is one pass over them.
   int64_t filters_ = 0, positions_ = 0;
   bool in_place_ = false;
-  bool across_ = false;  // of one position: the filters are the columns of a tile
-  SumBounds bounds_;     // of sums in their place, where these are all of the body
+  bool across_ = false;    // of one position: the filters are the columns of a tile
+  Activation activation_;  // of sums in their place, where it is all of the body
 };
 
 // One run, whose output is allocated.
@@ -47,7 +49,7 @@ class EpilogueSums final : public SumsTarget {
   EpilogueSums(const ConvolutionEpilogue& epilogue, RunContext& context);
 
   int64_t near_sums() const override { return 1 << 14; }
-  SumBounds bounds() const override { return epilogue_.bounds_; }
+  Activation activation() const override { return epilogue_.activation_; }
   Place place(int worker, const Block& block) override;
   Place wide_place(int worker, const Block& block, int64_t stride) override;
   void done(int worker, const Block& block, const Place& place) override;

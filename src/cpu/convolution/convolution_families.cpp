@@ -12,11 +12,7 @@
 namespace redfuser::cpu {
 namespace {
 
-constexpr const char *kWindow = "window", *kColumns = "columns", *kChannels = "channels",
-                     *kLanes = "lanes";
-
-// Sizes of strips: halves, quarters, ... of an image, and tasks for each thread at most.
-constexpr int64_t kMostTasks = 32;
+constexpr const char *kWindow = "window", *kColumns = "columns", *kChannels = "channels";
 
 template <typename Body>
 void for_each_block(const ConvolutionForm& form, int threads, const Body& body) {
@@ -174,7 +170,7 @@ select::FamilyAnswer offer_channels(StepForm& form) {
   const auto sums = static_cast<double>(c.filters() * count_of(c.shape.window.output));
   const int64_t planes = c.shape.batch * c.shape.channels;
   const auto tasks = static_cast<double>(depthwise_tasks(planes, form.threads));
-  const double each = wide(c) * c.channel_time() + sums * c.epilogue_time;
+  const double each = wide(c) * c.channel_time() + sums * c.activation_time;
   const TaskTime task{each * std::ceil(static_cast<double>(planes) / tasks), 0};
   return {{{{kChannels, {}}, step_time(task, tasks, form.threads, c.output_bytes()).time}}, ""};
 }
@@ -187,18 +183,7 @@ std::shared_ptr<const StepPlan> emit_channels(StepForm& form, const select::Kern
 select::FamilyAnswer offer_lanes(StepForm& form) {
   const ConvolutionForm c = convolution_of(form);
   if (const char* reason = LanesPlan::refuses(c)) return {{}, reason};
-  const Window window = with_long_lines(c.shape.window);
-  const bool is_line = window.input[1] == 1 && window.output[1] == 1;
-  const int64_t all = window.output[is_line ? 2 : 1];
-  std::vector<select::Candidate> candidates;
-  for (int64_t strips = 1; strips <= all && strips <= kMostTasks * form.threads; strips *= 2) {
-    const int64_t lines = is_line ? 1 : ceil_div(all, strips);
-    const int64_t columns = is_line ? ceil_div(all, strips) : window.output[2];
-    candidates.push_back(
-        {{kLanes, {{"lines", static_cast<int>(lines)}, {"columns", static_cast<int>(columns)}}},
-         LanesPlan(c, lines, columns).time(form.threads).time});
-  }
-  return sorted(std::move(candidates));
+  return {lanes_candidates(c, form.threads), ""};
 }
 
 std::shared_ptr<const StepPlan> emit_lanes(StepForm& form, const select::KernelConfig& choice) {
@@ -207,7 +192,7 @@ std::shared_ptr<const StepPlan> emit_lanes(StepForm& form, const select::KernelC
   plan->set_alone(runs_alone(plan->time(form.threads).saved));
   add_epilogue(form, *plan, plan->most_filters(), plan->most_positions());
   plan->set_weights(packed_filters(
-      form, kLanes, [&](const void* weights) { return plan->pack_weights(weights); }));
+      form, kLanesFamily, [&](const void* weights) { return plan->pack_weights(weights); }));
   return plan;
 }
 
@@ -215,7 +200,7 @@ constexpr Family kFamilies[] = {
     {kWindow, offer_window, emit_window},
     {kColumns, offer_columns, emit_columns},
     {kChannels, offer_channels, emit_channels},
-    {kLanes, offer_lanes, emit_lanes},
+    {kLanesFamily, offer_lanes, emit_lanes},
 };
 
 }  // namespace

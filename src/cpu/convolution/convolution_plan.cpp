@@ -79,7 +79,9 @@ ConvolutionForm convolution_of(const StepForm& form) {
     constexpr int64_t kFilters = 32, kPositions = 192;
     const ConvolutionEpilogue epilogue(form, result.dtype, std::min(kFilters, result.filters()),
                                        std::min(kPositions, count_of(result.shape.window.output)));
+    constexpr double kActivation = 7e-5;
     result.epilogue_time = epilogue.time();
+    result.activation_time = epilogue.activation().any ? kActivation : result.epilogue_time;
   }
   return result;
 }

@@ -5,8 +5,10 @@
 
 #include "cpu/convolution/convolution_epilogue.h"
 #include "cpu/convolution/convolution_plan.h"
+#include "cpu/convolution/lanes_plan.h"
 #include "cpu/convolution/quantized_epilogue.h"
 #include "cpu/estimate/program_time.h"
+#include "cpu/opaque/image/depthwise.h"
 #include "cpu/opaque/image/integers/integer_products.h"
 #include "cpu/simd/integers/byte_filter.h"
 #include "cpu/steps/step_kernel.h"
@@ -92,8 +94,12 @@ class Epilogue {
 
 class IntegerConvolutionPlan final : public StepPlan {
  public:
-  explicit IntegerConvolutionPlan(const StepForm& form)
-      : form_(convolution_of(form)), store_(form.panels), epilogue_(form, form_) {}
+  // `lanes`: with packed weights, or null.
+  IntegerConvolutionPlan(const StepForm& form, std::unique_ptr<const LanesPlan> lanes)
+      : form_(convolution_of(form)),
+        store_(form.panels),
+        epilogue_(form, form_),
+        lanes_(std::move(lanes)) {}
 
   void run(RunContext& context) const override {
     const ir::Node& node = context.graph.nodes[static_cast<size_t>(form_.node)];
@@ -102,7 +108,9 @@ class IntegerConvolutionPlan final : public StepPlan {
     const std::unique_ptr<SumsTarget> sums = epilogue_.sums(context);
     if (form_.empty()) return;
     try {
-      convolve_bytes(call, form_.shape, 0, 2, 1, 3, *sums);
+      if (lanes_ == nullptr) return convolve_bytes(call, form_.shape, 0, 2, 1, 3, *sums);
+      const int64_t zero = call.has_input(2) ? call.integer_of(2) : 0;
+      lanes_->filter_bytes(call.tensor(0), zero, *sums, context.pool);
     } catch (const std::bad_alloc&) {
       call.fail("out of memory");
     }
@@ -112,6 +120,7 @@ class IntegerConvolutionPlan final : public StepPlan {
   const ConvolutionForm form_;
   const std::shared_ptr<PanelStore> store_;
   const Epilogue epilogue_;
+  const std::unique_ptr<const LanesPlan> lanes_;
 };
 
 // Of a group of one channel: a step multiplies the taps of a word.
@@ -122,6 +131,18 @@ double channel_time(const ConvolutionForm& c) {
   return c.channel_time(w.kernel[0] * w.kernel[1] * ceil_div(w.kernel[2], size));
 }
 
+// Microseconds of what follows a sum. Rounding to bytes takes as long as two conversions.
+double time_after(const StepForm& form, const ConvolutionForm& c) {
+  const select::CpuMachine& machine = this_machine();
+  const double once = 2 / machine.convert_rate;
+  const auto head = quantized_head(form.graph, epilogue_of(form));
+  if (!head) return c.epilogue_time;
+  if (head->expr == epilogue_of(form).body) return once;
+  if (quantized_rest(form.graph, epilogue_of(form), head->expr)) return 2 * once;
+  const bool looked_up = table_after(epilogue_of(form), head->expr).has_value();
+  return looked_up ? once + 1 / machine.lookup_rate : c.epilogue_time;
+}
+
 select::FamilyAnswer offer_integers(StepForm& form) {
   const ConvolutionForm c = convolution_of(form);
   if (c.empty()) return {{{{kIntegers, {}}, 0}}, ""};
@@ -129,31 +150,99 @@ select::FamilyAnswer offer_integers(StepForm& form) {
   const auto positions = static_cast<double>(count_of(c.shape.window.output));
   const auto taps = static_cast<double>(c.taps()), filters = static_cast<double>(c.filters());
   const bool by_channels = c.shape.groups == c.shape.channels;
+  constexpr double kPlane = 0.05;  // of each channel, besides its elements
   const double sums = by_channels
-                          ? channel_time(c)
+                          ? channel_time(c) + kPlane
                           : positions * taps * (filters / machine.dot_rate + 1 / machine.pack_rate);
-  // Rounding to bytes takes as long as two conversions.
-  const auto head = quantized_head(form.graph, epilogue_of(form));
-  const bool whole = head && head->expr == epilogue_of(form).body;
-  const bool twice = head && !whole && quantized_rest(form.graph, epilogue_of(form), head->expr);
-  const bool looked_up = head && !whole && !twice && table_after(epilogue_of(form), head->expr);
-  const double once = 2 / machine.convert_rate;
-  const double after = whole       ? once
-                       : twice     ? 2 * once
-                       : looked_up ? once + 1 / machine.lookup_rate
-                                   : c.epilogue_time;
-  const double each = sums + positions * filters * (after + 1 / machine.convert_rate);
-  const auto images = static_cast<double>(c.shape.batch * c.shape.groups);
-  return {{{{kIntegers, {}},
-            step_time(TaskTime{each, 0}, images, form.threads, c.output_bytes()).time}},
-          ""};
+  const double moved = by_channels ? 0 : 1 / machine.convert_rate;
+  const double each = sums + positions * filters * (time_after(form, c) + moved);
+  // A task has several channels.
+  const int64_t images = c.shape.batch * c.shape.groups;
+  const int64_t tasks = by_channels ? depthwise_tasks(images, form.threads) : images;
+  const TaskTime task{each * static_cast<double>(ceil_div(images, tasks)), 0};
+  const auto count = static_cast<double>(tasks);
+  return {{{{kIntegers, {}}, step_time(task, count, form.threads, c.output_bytes()).time}}, ""};
 }
 
 std::shared_ptr<const StepPlan> emit_integers(StepForm& form, const select::KernelConfig&) {
-  return std::make_shared<IntegerConvolutionPlan>(form);
+  return std::make_shared<IntegerConvolutionPlan>(form, nullptr);
 }
 
-constexpr Family kFamilies[] = {{kIntegers, offer_integers, emit_integers}};
+const ir::Node& node_of(const StepForm& form) {
+  return form.graph.nodes[static_cast<size_t>(std::get<fuse::OpaqueStep>(form.kind).node)];
+}
+
+bool has_input(const ir::Node& node, size_t input) {
+  return input < node.inputs.size() && node.inputs[input] != ir::kAbsent;
+}
+
+// An input of the node, undefined where it is absent or not constant.
+Tensor constant_of(const StepForm& form, size_t input) {
+  const ir::Node& node = node_of(form);
+  if (!has_input(node, input)) return {};
+  return form.graph.values[static_cast<size_t>(node.inputs[input])].constant;
+}
+
+// Bytes with no zero point, or with one or one for each filter.
+bool has_constant_filters(const StepForm& form) {
+  const Tensor w = constant_of(form, 1), zeros = constant_of(form, 3);
+  if (!w.defined() || size_of(w.dtype()) != 1) return false;
+  if (!has_input(node_of(form), 3)) return true;
+  return zeros.defined() && (zeros.size() == 1 || zeros.size() == w.dims()[0]);
+}
+
+int byte_of(const Tensor& bytes, int64_t i) {
+  return bytes.dtype() == DType::Int8 ? bytes.as<int8_t>()[i] : bytes.as<uint8_t>()[i];
+}
+
+// The filters less their zero points, as floats.
+Tensor filters_of(const StepForm& form) {
+  const Tensor w = constant_of(form, 1), zeros = constant_of(form, 3);
+  const int64_t taps = w.size() / w.dims()[0];
+  Tensor result(DType::Float32, w.dims());
+  for (int64_t i = 0; i < w.size(); ++i) {
+    const int zero = zeros.defined() ? byte_of(zeros, zeros.size() == 1 ? 0 : i / taps) : 0;
+    result.as<float>()[i] = static_cast<float>(byte_of(w, i) - zero);
+  }
+  return result;
+}
+
+// A convolution of floats that hold its sums.
+ConvolutionForm in_floats(const StepForm& form) {
+  ConvolutionForm c = convolution_of(form);
+  c.activation_time = time_after(form, c);
+  c.dtype = DType::Float32;
+  return c;
+}
+
+select::FamilyAnswer offer_lanes(StepForm& form) {
+  constexpr int64_t kMostTaps = 256;  // differences of bytes, whose sums are below 2^24
+  const ir::Node& node = node_of(form);
+  const ConvolutionForm c = in_floats(form);
+  if (const char* reason = LanesPlan::refuses(c)) return {{}, reason};
+  if (c.taps() > kMostTaps) return {{}, "floats do not hold the sums"};
+  if (!has_constant_filters(form)) return {{}, "the filters are not constant"};
+  if (has_input(node, 2) && element_count(dims_of(form.graph, node.inputs[2], form.symbols)) != 1) {
+    return {{}, "the input has several zero points"};
+  }
+  // Bytes are widened, and stored position by position.
+  constexpr double kWidened = 1.25;
+  std::vector<select::Candidate> candidates = lanes_candidates(c, form.threads);
+  for (select::Candidate& each : candidates) each.time *= kWidened;
+  return {std::move(candidates), ""};
+}
+
+std::shared_ptr<const StepPlan> emit_lanes(StepForm& form, const select::KernelConfig& choice) {
+  auto plan =
+      std::make_unique<LanesPlan>(in_floats(form), choice.at("lines"), choice.at("columns"));
+  plan->set_alone(runs_alone(plan->time(form.threads).saved));
+  plan->set_weights(form.panels->filters(
+      kLanesFamily, [&] { return plan->pack_weights(filters_of(form).data()); }));
+  return std::make_shared<IntegerConvolutionPlan>(form, std::move(plan));
+}
+
+constexpr Family kFamilies[] = {{kIntegers, offer_integers, emit_integers},
+                                {kLanesFamily, offer_lanes, emit_lanes}};
 
 }  // namespace
 

@@ -98,13 +98,30 @@ void LanesPlan::compute(const ConvolutionRun& run) const {
 
 template <typename T>
 void LanesPlan::filter_as(const ConvolutionRun& run) const {
-  const ConvShape& s = form().shape;
   const Tensor own = packed_ == nullptr ? pack_weights(run.weights) : Tensor();
+  const bool single = sizeof(T) == sizeof(float);
+  const Source source{static_cast<const char*>(run.x), sizeof(T),
+                      single ? kernels().lanes_f32 : kernels().lanes_f64, 0, run.bias};
   const T* weights = (packed_ == nullptr ? own : *packed_).template as<T>();
-  const auto fn = sizeof(T) == sizeof(float) ? kernels().lanes_f32 : kernels().lanes_f64;
+  filter(source, weights, run.sums, run.pool);
+}
+
+void LanesPlan::filter_bytes(const Tensor& x, int64_t zero, SumsTarget& sums,
+                             ThreadPool& pool) const {
+  const bool is_signed = x.dtype() == DType::Int8;
+  const Source source{static_cast<const char*>(x.data()), 1,
+                      is_signed ? kernels().lanes_i8 : kernels().lanes_u8,
+                      static_cast<float>(zero)};
+  filter(source, packed_->as<float>(), sums, pool);
+}
+
+template <typename T>
+void LanesPlan::filter(const Source& source, const T* weights, SumsTarget& target,
+                       ThreadPool& pool) const {
+  const ConvShape& s = form().shape;
   const int64_t plane = count_of(window_.input), tile = kLanesTile * lanes_;
   const int64_t image = rows_ * pitch_ * lanes_, biases = filters_ * lanes_;
-  run_tasks(run.pool, alone_, s.batch * blocks() * strips_.count(), [&](int64_t task, int worker) {
+  run_tasks(pool, alone_, s.batch * blocks() * strips_.count(), [&](int64_t task, int worker) {
     const Strip strip = strips_.at(task % strips_.count());
     const int64_t block = task / strips_.count() % blocks();
     const int64_t batch = task / strips_.count() / blocks(), channel = block * lanes_;
@@ -115,8 +132,9 @@ void LanesPlan::filter_as(const ConvolutionRun& run) const {
     g.channels = std::min(lanes_, s.channels - channel);
     for (int64_t i = 0; i < biases; ++i) {
       const int64_t of = std::min(channel + i % lanes_, s.channels - 1);
-      bias[i] =
-          run.bias == nullptr ? T(0) : static_cast<const T*>(run.bias)[of * filters_ + i / lanes_];
+      bias[i] = source.bias == nullptr
+                    ? T(0)
+                    : static_cast<const T*>(source.bias)[of * filters_ + i / lanes_];
     }
     const Inputs inputs = inputs_of(strip);
     clear_padding(inputs, to);
@@ -126,7 +144,7 @@ void LanesPlan::filter_as(const ConvolutionRun& run) const {
     const int64_t from = (batch * s.channels + channel) * plane + first;
     g.in_stride = plane;
     g.readable = s.batch * s.channels * plane - from;
-    g.in = static_cast<const T*>(run.x) + from;
+    g.in = source.x + from * source.width;
     const bool whole = row_ == window_.input[2];
     g.places = places_.data() + inputs.row_begin * row_ + (whole ? 0 : inputs.column_begin);
     g.image = to;
@@ -139,16 +157,17 @@ void LanesPlan::filter_as(const ConvolutionRun& run) const {
     g.weights = weights + block * filters_ * g.taps * lanes_;
     g.bias = bias;
     g.tile = space;
-    g.bounds = run.sums.bounds();
+    g.zero = source.zero;
+    g.activation = target.activation();
     const SumsTarget::Block sums{batch, channel * filters_,
                                  strip.line * window_.output[2] + strip.column,
                                  g.channels * filters_, g.outputs};
-    SumsTarget::Place place = run.sums.place(worker, sums);
-    place.bounded = g.bounds.any;
+    SumsTarget::Place place = target.place(worker, sums);
+    place.activated = g.activation.any;
     g.out = place.data;
     g.out_stride = place.stride;
-    fn(g);
-    run.sums.done(worker, sums, place);
+    source.filter(g);
+    target.done(worker, sums, place);
   });
 }
 
@@ -170,7 +189,25 @@ double LanesPlan::task_time() const {
   time += wide * (squares(read) + filters * squares(outputs)) / machine.square_rate;
   const double image = static_cast<double>(rows_ * pitch_ * lanes_) * 4 * wide;
   if (image > near_bytes()) time += 2 * read_time(image, false);
-  return time + lanes * filters * static_cast<double>(outputs) * form().epilogue_time;
+  return time + lanes * filters * static_cast<double>(outputs) * form().activation_time;
+}
+
+std::vector<select::Candidate> lanes_candidates(const ConvolutionForm& form, int threads) {
+  const Window window = with_long_lines(form.shape.window);
+  const bool is_line = window.input[1] == 1 && window.output[1] == 1;
+  const int64_t all = window.output[is_line ? 2 : 1];
+  std::vector<select::Candidate> candidates;
+  for (int64_t strips = 1; strips <= all && strips <= kMostTasks * threads; strips *= 2) {
+    const int64_t lines = is_line ? 1 : ceil_div(all, strips);
+    const int64_t columns = is_line ? ceil_div(all, strips) : window.output[2];
+    candidates.push_back(
+        {{kLanesFamily,
+          {{"lines", static_cast<int>(lines)}, {"columns", static_cast<int>(columns)}}},
+         LanesPlan(form, lines, columns).time(threads).time});
+  }
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const auto& a, const auto& b) { return a.time < b.time; });
+  return candidates;
 }
 
 StepTime LanesPlan::time(int threads) const {

@@ -3,10 +3,16 @@
 // transposes the results into the order of the tensor.
 #pragma once
 
+#include <memory>
+#include <vector>
+
 #include "cpu/convolution/strips.h"
 #include "cpu/estimate/program_time.h"
+#include "select/offer.h"
 
 namespace redfuser::cpu {
+
+inline constexpr const char* kLanesFamily = "lanes";
 
 class LanesPlan final : public ConvolutionPlan {
  public:
@@ -20,6 +26,9 @@ class LanesPlan final : public ConvolutionPlan {
   // Before the first run; unset for weights that are not constant.
   void set_weights(std::shared_ptr<const Tensor> packed) { packed_ = std::move(packed); }
   void set_alone(bool alone) { alone_ = alone; }
+  // The same of bytes less a zero point, by packed weights: sums of int32, as many as are exact in
+  // floats. The form's dtype is float32.
+  void filter_bytes(const Tensor& x, int64_t zero, SumsTarget& sums, ThreadPool& pool) const;
   StepTime time(int threads) const;
   // Of the largest block of sums.
   int64_t most_filters() const { return std::min(lanes_, form().shape.channels) * filters_; }
@@ -37,8 +46,18 @@ class LanesPlan final : public ConvolutionPlan {
   Inputs inputs_of(const Strip& strip) const;
   template <typename T>
   void clear_padding(const Inputs& inputs, T* image) const;
+  // What a task reads, and its kernel.
+  struct Source {
+    const char* x;
+    int64_t width;  // bytes of an element
+    LanesFn filter;
+    float zero = 0;
+    const void* bias = nullptr;
+  };
   template <typename T>
   void filter_as(const ConvolutionRun& run) const;
+  template <typename T>
+  void filter(const Source& source, const T* weights, SumsTarget& sums, ThreadPool& pool) const;
   double task_time() const;
 
   // Positions of a line, and taps of one, are side by side and more than a few.
@@ -57,5 +76,8 @@ class LanesPlan final : public ConvolutionPlan {
   bool alone_ = false;
   std::shared_ptr<const Tensor> packed_;
 };
+
+// Plans with strips of several sizes, the fastest by estimate first.
+std::vector<select::Candidate> lanes_candidates(const ConvolutionForm& form, int threads);
 
 }  // namespace redfuser::cpu

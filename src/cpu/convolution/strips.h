@@ -5,6 +5,9 @@
 
 namespace redfuser::cpu {
 
+// Tasks for each thread at most: strips are halves, quarters, ... of an image.
+inline constexpr int64_t kMostTasks = 32;
+
 // Output lines [line, line + lines) of slice `slice`, and of each the columns [column, column +
 // columns).
 struct Strip {

@@ -144,7 +144,7 @@ void WindowPlan::run_task(const Task<T>& task) const {
   g.step = inputs_.step();
   g.offsets = inputs_.offsets().data();
   g.tile = task.tile;
-  g.bounds = task.sums.bounds();
+  g.activation = task.sums.activation();
   int64_t panel = panels_.count() * task.part / parts_;
   const int64_t last = panels_.count() * (task.part + 1) / parts_;
   if (!rows_ && strip.lines * strip.columns == 1) panel = multiply_row(task, panel, last);
@@ -175,7 +175,7 @@ void WindowPlan::run_task(const Task<T>& task) const {
                          strip.column + column;
         block.positions = g.lines * g.columns;
         SumsTarget::Place place = task.sums.place(task.worker, block);
-        place.bounded = g.bounds.any;
+        place.activated = g.activation.any;
         g.out = place.data;
         g.out_stride = place.stride;
         fn(g);
@@ -239,7 +239,7 @@ double WindowPlan::task_time() const {
     width += static_cast<double>(panels_.width(panel));
     time += rows_ ? rows_time(panel) : filters_time(panel);
   }
-  time += lines * columns * width * form().epilogue_time;
+  time += lines * columns * width * form().activation_time;
   const double weights = taps * width * bytes;
   time += read_time(weights, weights * static_cast<double>(parts_) <= near_bytes());
   const double read = static_cast<double>(inputs_.read()) * bytes;

@@ -81,14 +81,6 @@ RF_INLINE void store_part(T* to, Vector<T> v, int64_t count) {
 }
 
 template <class T>
-RF_INLINE Vector<T> bounded(Vector<T> x, const SumBounds& bounds) {
-  const Vector<T> low = static_cast<T>(bounds.low) - Vector<T>{};
-  const Vector<T> high = static_cast<T>(bounds.high) - Vector<T>{};
-  const Vector<T> above = x <= low ? low : x;
-  return above >= high ? high : above;
-}
-
-template <class T>
 RF_INLINE const T* row_of(const Operand& a, int64_t row) {
   return static_cast<const T*>(a.data) + (a.offsets ? a.offsets[row] : row * a.stride);
 }

@@ -196,9 +196,12 @@ using GemmFn = void (*)(const GemmArgs& args);
 // elements of the product's type.
 using PackFn = void (*)(const MatrixView& b, int64_t k, int64_t n, void* out);
 
-// max(sum, low), then min(·, high). NaN stays.
-struct SumBounds {
-  bool any = false;
+// What becomes of a sum s: t = s · scale + shift where `affine`, else s; of t the greater of it and
+// `low`, then the lesser of that and `high`; and that, or where `gates` (and `affine`) its product
+// with s. NaN stays.
+struct Activation {
+  bool any = false, affine = false, gates = false;
+  double scale = 1, shift = 0;
   double low = -HUGE_VAL, high = HUGE_VAL;
 };
 
@@ -229,7 +232,7 @@ struct ChannelArgs {
   void* padded = nullptr;
   void* sums = nullptr;  // scratch memory of rows · pitch + kFilterSlack elements
   void* out = nullptr;
-  SumBounds bounds;
+  Activation activation;
   float zero = 0;        // of bytes
   void* line = nullptr;  // of bytes: scratch memory of a line of the input, as floats
 };
@@ -250,7 +253,7 @@ struct WindowArgs {
   void* tile = nullptr;  // scratch memory of lines · columns + kWindowVectorBytes rows of weights
   void* out = nullptr;
   int64_t out_stride = 0;  // between filters
-  SumBounds bounds;
+  Activation activation;
 };
 inline constexpr int64_t kWindowVectorBytes = 64;
 using WindowFn = void (*)(const WindowArgs& args);
@@ -265,7 +268,8 @@ using ByteMapFn = void (*)(int64_t count, const uint8_t* in, const uint8_t* tabl
 // filters + f, p] = bias[f, c] + Σ_k weights[f, k, c] · image[positions[p] + offsets[k], c].
 // First the inputs in[c, i] are put at image[places[i], c]. Elements of `weights`, `bias` and
 // `image` are vectors, of which channels beyond `channels` are of no account; `places` count
-// vectors, `positions` and `offsets` elements.
+// vectors, `positions` and `offsets` elements. Bytes become floats less `zero`, and their sums
+// int32: they are whole numbers of at most 2^24.
 struct LanesArgs {
   int64_t channels = 0;  // at most a vector
   int64_t inputs = 0, in_stride = 0;
@@ -282,7 +286,8 @@ struct LanesArgs {
   void* tile = nullptr;  // scratch memory of kLanesTile vectors
   void* out = nullptr;
   int64_t out_stride = 0;  // between rows
-  SumBounds bounds;
+  Activation activation;   // of floats
+  float zero = 0;          // of bytes
 };
 inline constexpr int64_t kLanesTile = 256;
 using LanesFn = void (*)(const LanesArgs& args);
@@ -334,7 +339,7 @@ struct KernelTable {
   FilterFn filter_f32, filter_f64;
   FilterFn filter_u8, filter_i8;        // of bytes, with weights and sums of float32
   const ByteFilterKernel* byte_filter;  // with weights of bytes; null where the set has none
-  LanesFn lanes_f32, lanes_f64;
+  LanesFn lanes_f32, lanes_f64, lanes_u8, lanes_i8;
   WindowFn window_f32, window_f64;
   // The same of positions side by side, which need `step` = 1, a vector of columns and no `tile`.
   WindowFn window_rows_f32, window_rows_f64;

@@ -9,6 +9,7 @@
 #endif
 
 #include "cpu/simd/isa.h"
+#include "cpu/simd/tanh_table.h"
 
 namespace redfuser::cpu::RF_ISA {
 
@@ -234,7 +235,11 @@ RF_INLINE V tanh_by_parts(V x) {
   const V y = a < 0.625f ? small : large;
   return float_of(bits_of(y) | bits_of(sign));
 }
+#if defined(__AVX512F__)
+RF_INLINE Vector<float> tanh_of(Vector<float> x) { return tanh_by_table(x); }
+#else
 RF_INLINE Vector<float> tanh_of(Vector<float> x) { return tanh_by_parts(x); }
+#endif
 RF_INLINE float tanh_of(float x) { return tanh_by_parts(x); }
 
 // tanh |x| = -m / (2 + m), m = expm1(-2 |x|) = (2^n - 1) + 2^n · p, which keeps the relative error

@@ -44,7 +44,7 @@ void convolve_planes(const ConvShape& s, const Image& image, const T* weights, c
     args.sums = buffer.get() + channel.size();
     args.line = buffer.get() + channel.size() + channel.sums();
     args.zero = image.zero;
-    args.bounds = sums.bounds();
+    args.activation = sums.activation();
     const int64_t end = planes * (task + 1) / tasks;
     for (int64_t plane = planes * task / tasks, last; plane < end; plane = last) {
       const int64_t channel = plane % s.channels;
@@ -52,7 +52,7 @@ void convolve_planes(const ConvShape& s, const Image& image, const T* weights, c
       const SumsTarget::Block block{plane / s.channels, channel * filters, 0,
                                     (last - plane) * filters, out};
       SumsTarget::Place place = sums.place(worker, block);
-      place.bounded = args.bounds.any;
+      place.activated = args.activation.any;
       for (int64_t i = 0; i < last - plane; ++i) {
         const int64_t first = (channel + i) * filters;
         args.weights = weights + first * taps;

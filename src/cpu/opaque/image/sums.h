@@ -20,12 +20,12 @@ class SumsTarget {
   struct Place {
     void* data;
     int64_t stride;
-    bool bounded = false;  // set by the one who wrote the sums within bounds()
+    bool activated = false;  // set by the one who wrote activation() of the sums
   };
 
   virtual ~SumsTarget() = default;
-  // Of what becomes of the sums, where it is that they are bounded; else without bounds.
-  virtual SumBounds bounds() const { return {}; }
+  // All that becomes of the sums, where it is one; else none.
+  virtual Activation activation() const { return {}; }
   // Sums that done() finds in a near cache; 0 where it does not read them.
   virtual int64_t near_sums() const { return 0; }
   // Called before the sums are computed; valid until the worker's next block.

@@ -171,6 +171,37 @@ RF_INLINE uint32_t channel_byte(const uint8_t* row, int64_t j) {
   return reinterpret_cast<const BytePair*>(row)[j] & 0xffu;
 }
 
+#if RF_VECTOR_BYTES == 64
+// The words of up to 64 positions of four channels. The permutation puts the bytes of four
+// positions into each quarter of a vector, where the unpacking of bytes and then of pairs leaves
+// them.
+RF_INLINE void interleave_four(const uint8_t* const* rows, int64_t first, int64_t count,
+                               uint8_t flip, uint32_t* out) {
+  constexpr __mmask64 kAll = ~uint64_t{0};
+  const __mmask64 some = count < 64 ? (uint64_t{1} << count) - 1 : kAll;
+  const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+  const __m512i flips = _mm512_set1_epi8(static_cast<char>(flip));
+  const auto load = [&](int g) {
+    const __m512i bytes = _mm512_maskz_loadu_epi8(some, rows[g] + first);
+    return _mm512_maskz_permutexvar_epi32(0xffff, order, _mm512_xor_si512(bytes, flips));
+  };
+  const __m512i a = load(0), b = load(1), c = load(2), d = load(3);
+  const __m512i ab[] = {_mm512_maskz_unpacklo_epi8(kAll, a, b),
+                        _mm512_maskz_unpackhi_epi8(kAll, a, b)};
+  const __m512i cd[] = {_mm512_maskz_unpacklo_epi8(kAll, c, d),
+                        _mm512_maskz_unpackhi_epi8(kAll, c, d)};
+#pragma GCC unroll 4
+  for (int part = 0; part < 4; ++part) {
+    const __m512i x = ab[part / 2], y = cd[part / 2];
+    const __m512i words = part % 2 == 0 ? _mm512_maskz_unpacklo_epi16(~0u, x, y)
+                                        : _mm512_maskz_unpackhi_epi16(~0u, x, y);
+    const auto lanes = static_cast<__mmask16>(some >> (16 * part));
+    if (lanes == 0) return;
+    _mm512_mask_storeu_epi32(out + first + 16 * part, lanes, words);
+  }
+}
+#endif
+
 // The words of positions [0, count) of up to kGroup channels.
 template <int kGroup, int kStep>
 void interleave_steps(const IntegerInterleaveArgs& p, int64_t count, uint32_t* out) {
@@ -178,6 +209,14 @@ void interleave_steps(const IntegerInterleaveArgs& p, int64_t count, uint32_t* o
   if (p.channels == kGroup) {
     const uint8_t* rows[kGroup];
     for (int g = 0; g < kGroup; ++g) rows[g] = p.in + g * p.channel_stride;
+#if RF_VECTOR_BYTES == 64
+    if constexpr (kGroup == 4 && kStep == 1) {
+      for (int64_t j = 0; j < count; j += 64) {
+        interleave_four(rows, j, count - j, static_cast<uint8_t>(p.flip), out);
+      }
+      return;
+    }
+#endif
     RF_INDEPENDENT
     for (int64_t j = 0; j < count; ++j) {
       uint32_t word = 0;

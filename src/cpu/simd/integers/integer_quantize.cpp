@@ -84,7 +84,9 @@ RF_INLINE void store_group_part(Out* to, int64_t count, const Out* part) {
   for (int64_t i = 0; i < count; ++i) to[i] = part[i];
 }
 
-// Of finite scales and offsets: a scale of at most 1/4 keeps sums within int32.
+// Of finite scales and offsets: a scale of at most 1/4 keeps sums within int32. Without kBias the
+// bias is 0.
+template <bool kBias>
 class Singles {
  public:
   explicit Singles(const Row& q)
@@ -98,19 +100,13 @@ class Singles {
         low_(static_cast<int32_t>(q.low)),
         high_(static_cast<int32_t>(q.high)) {}
 
-  static bool takes(const Row& q) {
-    const double scale = __builtin_fabs(q.scale);
-    return scale >= 0x1p-100 && scale <= 0.25 && __builtin_fabs(q.offset) <= kMostOffset &&
-           __builtin_fabs(q.zero) <= 255 && q.low >= -128 && q.high <= 255;
-  }
-
   // A group of sums, which become whole numbers.
   RF_INLINE void round(Ints* sums) const {
     Floats most{};
     Ints r[4];
 #pragma GCC unroll 4
     for (int v = 0; v < 4; ++v) {
-      sums[v] = (Ints)((Vector<uint32_t>)sums[v] + bias_);
+      if constexpr (kBias) sums[v] = (Ints)((Vector<uint32_t>)sums[v] + bias_);
       const Floats t = __builtin_convertvector(sums[v], Floats) * scale_ + offset_;
       r[v] = nearest(t);
       most = larger_magnitude(most, beyond(t, r[v]));
@@ -155,10 +151,16 @@ class Singles {
   int32_t zero_, low_, high_;
 };
 
+bool singles_take(const Row& q) {
+  const double scale = __builtin_fabs(q.scale);
+  return scale >= 0x1p-100 && scale <= 0.25 && __builtin_fabs(q.offset) <= kMostOffset &&
+         __builtin_fabs(q.zero) <= 255 && q.low >= -128 && q.high <= 255;
+}
+
 // Groups; the last one may have fewer elements.
-template <class Out>
+template <bool kBias, class Out>
 RF_INLINE void quantize_singles(const Row& q, Out* out) {
-  const Singles singles(q);
+  const Singles<kBias> singles(q);
   const int32_t* c = q.c;
   const int64_t count = q.count;
   Ints x[4];
@@ -177,9 +179,10 @@ RF_INLINE void quantize_singles(const Row& q, Out* out) {
   store_group_part(out + j, count - j, part);
 }
 
+template <bool kBias>
 RF_INLINE void quantize_singles(const Row& q, const ResidualGroups& rest, const uint8_t* bytes,
                                 uint8_t* out) {
-  const Singles singles(q);
+  const Singles<kBias> singles(q);
   Ints x[4];
   int64_t j = 0;
   for (; j + kGroup <= q.count; j += kGroup) {
@@ -204,7 +207,9 @@ template <class Out>
 RF_INLINE void quantize_row(const Row& q, Out* out) {
   if (!(q.scale - q.scale == 0 && q.offset - q.offset == 0)) return quantize_any(q, out);
 #if defined(__x86_64__)
-  if (Singles::takes(q)) return quantize_singles(q, out);
+  if (singles_take(q)) {
+    return q.bias == 0 ? quantize_singles<false>(q, out) : quantize_singles<true>(q, out);
+  }
 #endif
   quantize_doubles(q, out);
 }
@@ -239,8 +244,9 @@ void quantize_twice(const IntegerQuantizeArgs& q) {
     const uint8_t* bytes = rest.bytes + i * rest.stride;
     auto* out = static_cast<uint8_t*>(q.out) + i * q.out_stride;
 #if defined(__x86_64__)
-    if (singles && Singles::takes(row)) {
-      quantize_singles(row, groups, bytes, out);
+    if (singles && singles_take(row)) {
+      row.bias == 0 ? quantize_singles<false>(row, groups, bytes, out)
+                    : quantize_singles<true>(row, groups, bytes, out);
       continue;
     }
 #endif

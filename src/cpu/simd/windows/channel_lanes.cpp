@@ -1,4 +1,7 @@
+#include "cpu/simd/lanes.h"
+#include "cpu/simd/moves/short_square.h"
 #include "cpu/simd/transposed.h"
+#include "cpu/simd/windows/activation.h"
 
 namespace redfuser::cpu::RF_ISA {
 namespace {
@@ -36,6 +39,39 @@ void fill_image(const LanesArgs& g) {
       for (int i = 0; i < W; ++i) store_vector(image + int64_t{places[i]} * W, v[i]);
     } else {
       for (int64_t i = 0; i < count; ++i) store_vector(image + int64_t{places[i]} * W, v[i]);
+    }
+  }
+}
+
+// The same of bytes, by squares of 16 of them.
+template <class In>
+void fill_image_of(const LanesArgs& g) {
+  using Square = ShortSquare<In>;
+  constexpr int kSide = Square::kWidth;
+  constexpr int64_t W = VectorOf<float>::kWidth;
+  static_assert(W <= kSide);
+  const In* in = static_cast<const In*>(g.in);
+  float* image = static_cast<float*>(g.image);
+  In rows[kSide * kSide] = {};
+  for (int64_t p = 0; p < g.inputs; p += kSide) {
+    const int64_t count = g.inputs - p < kSide ? g.inputs - p : kSide;
+    In square[kSide * kSide];
+    if (g.channels == kSide && (kSide - 1) * g.in_stride + p + kSide <= g.readable) {
+      Square::transpose(in + p, g.in_stride, square, kSide);
+    } else {
+      for (int64_t i = 0; i < g.channels; ++i) {
+        const int64_t at = i * g.in_stride + p, left = g.readable - at;
+        if (left >= kSide) {
+          __builtin_memcpy(rows + i * kSide, in + at, kSide);
+        } else {
+          __builtin_memcpy(rows + i * kSide, in + at, static_cast<size_t>(left));
+        }
+      }
+      Square::transpose(rows, kSide, square, kSide);
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      const auto bytes = load_lanes<In>(reinterpret_cast<const char*>(square + i * kSide), 0);
+      store_vector(image + int64_t{g.places[p + i]} * W, float_lanes<In>(bytes) - g.zero);
     }
   }
 }
@@ -142,10 +178,20 @@ SumOutputsFn<T> sum_outputs_of(int64_t line_taps) {
   }
 }
 
-template <class T>
+// The bits of the whole numbers that floats are.
+RF_INLINE Vector<float> int_bits(Vector<float> v) {
+  return float_of(__builtin_convertvector(v, Vector<int32_t>));
+}
+
+template <class T, class In>
 void filter_lanes(const LanesArgs& g) {
   constexpr int W = VectorOf<T>::kWidth;
-  fill_image<T>(g);
+  constexpr bool kBytes = sizeof(In) == 1;
+  if constexpr (kBytes) {
+    fill_image_of<In>(g);
+  } else {
+    fill_image<T>(g);
+  }
   T* tile = static_cast<T*>(g.tile);
   const auto sum = sum_outputs_of<T>(g.line_taps);
   for (int64_t f = 0; f < g.filters; ++f) {
@@ -157,10 +203,10 @@ void filter_lanes(const LanesArgs& g) {
       sum(g, first, first + count, weights, bias, tile);
       const TransposedTile<T> sums{tile,       W,           count,
                                    g.channels, out + first, g.filters * g.out_stride};
-      if (g.bounds.any) {
-        transpose_tile(sums, [&](Vector<T> v) { return bounded<T>(v, g.bounds); });
+      if constexpr (kBytes) {
+        transpose_tile(sums, int_bits);
       } else {
-        transpose_tile(sums, [](Vector<T> v) { return v; });
+        with_activation<T>(g.activation, [&](auto each) { transpose_tile(sums, each); });
       }
     }
   }
@@ -169,8 +215,10 @@ void filter_lanes(const LanesArgs& g) {
 }  // namespace
 
 void add_lanes(KernelTable& table) {
-  table.lanes_f32 = filter_lanes<float>;
-  table.lanes_f64 = filter_lanes<double>;
+  table.lanes_f32 = filter_lanes<float, float>;
+  table.lanes_f64 = filter_lanes<double, double>;
+  table.lanes_u8 = filter_lanes<float, uint8_t>;
+  table.lanes_i8 = filter_lanes<float, int8_t>;
 }
 
 }  // namespace redfuser::cpu::RF_ISA

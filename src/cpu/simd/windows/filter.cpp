@@ -2,6 +2,7 @@
 
 #include "cpu/simd/gemm_pack.h"
 #include "cpu/simd/isa.h"
+#include "cpu/simd/windows/activation.h"
 
 namespace redfuser::cpu::RF_ISA {
 namespace {
@@ -166,12 +167,10 @@ void filter_lines(const ChannelArgs& g, const T* weights, T bias, const T* in, T
       slide_run<T, NV, 1>(run, weights, in, g.pitch, sum);
     }
   }
-  if (g.bounds.any) {
+  with_activation<T>(g.activation, [&](auto each) {
 #pragma GCC unroll 8
-    for (int v = 0; v < NV; ++v) sum[v] = bounded<T>(sum[v], g.bounds);
-  }
-#pragma GCC unroll 8
-  for (int v = 0; v < NV; ++v) store_vector(out + v * g.output[2], sum[v]);
+    for (int v = 0; v < NV; ++v) store_vector(out + v * g.output[2], each(sum[v]));
+  });
 }
 
 template <class T>
@@ -212,12 +211,10 @@ void filter_to(const ChannelArgs& g, const T* weights, T bias, const T* in, T* o
   } else {
     filter_vectors<T, NV>(g, weights, bias, in, sum);
   }
-  if (g.bounds.any) {
+  with_activation<T>(g.activation, [&](auto each) {
 #pragma GCC unroll 8
-    for (int v = 0; v < NV; ++v) sum[v] = bounded<T>(sum[v], g.bounds);
-  }
-#pragma GCC unroll 8
-  for (int v = 0; v < NV; ++v) store_vector(out + v * VectorOf<T>::kWidth, sum[v]);
+    for (int v = 0; v < NV; ++v) store_vector(out + v * VectorOf<T>::kWidth, each(sum[v]));
+  });
 }
 
 template <class T, int NV = kVectors>

@@ -1,6 +1,7 @@
 #include "cpu/simd/gemm_kernel.h"
 #include "cpu/simd/gemm_pack.h"
 #include "cpu/simd/transposed.h"
+#include "cpu/simd/windows/activation.h"
 
 namespace redfuser::cpu::RF_ISA {
 namespace {
@@ -103,11 +104,7 @@ void finish_window(const WindowArgs& g, int64_t width) {
   const TransposedTile<T> tile{static_cast<const T*>(g.tile), width,
                                g.lines * g.columns,           g.filters,
                                static_cast<T*>(g.out),        g.out_stride};
-  if (g.bounds.any) {
-    transpose_tile(tile, [&](Vector<T> v) { return bounded<T>(v, g.bounds); });
-  } else {
-    transpose_tile(tile, [](Vector<T> v) { return v; });
-  }
+  with_activation<T>(g.activation, [&](auto each) { transpose_tile(tile, each); });
 }
 
 template <class T>

@@ -1,4 +1,5 @@
 #include "cpu/simd/gemm_kernel.h"
+#include "cpu/simd/windows/activation.h"
 
 namespace redfuser::cpu::RF_ISA {
 namespace {
@@ -27,17 +28,17 @@ void row_block(const WindowArgs& g, int64_t width, int64_t filter, const T* in, 
         for (int j = 0; j < NV; ++j) sum[i][j] += scale * row[j];
       }
     }
-    const bool bounds = g.bounds.any && last == g.taps;
+    with_activation<T>(last == g.taps ? g.activation : Activation{}, [&](auto each) {
 #pragma GCC unroll 12
-    for (int i = 0; i < MR; ++i) {
-      const Vector<T> bias = static_cast<const T*>(g.bias)[filter + i] - Vector<T>{};
+      for (int i = 0; i < MR; ++i) {
+        const Vector<T> bias = static_cast<const T*>(g.bias)[filter + i] - Vector<T>{};
 #pragma GCC unroll 2
-      for (int j = 0; j < NV; ++j) {
-        T* to = out + (filter + i) * g.out_stride + j * W;
-        const Vector<T> all = sum[i][j] + (first == 0 ? bias : load_vector(to));
-        store_vector(to, bounds ? bounded<T>(all, g.bounds) : all);
+        for (int j = 0; j < NV; ++j) {
+          T* to = out + (filter + i) * g.out_stride + j * W;
+          store_vector(to, each(sum[i][j] + (first == 0 ? bias : load_vector(to))));
+        }
       }
-    }
+    });
   }
 }
 
