@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "codegen/core/size_classes.h"
 #include "codegen/elementwise/elementwise_kernel.h"
-#include "codegen/elementwise/tiled_map.h"
 #include "select/by_time.h"
 
 namespace redfuser::codegen {
@@ -13,83 +12,78 @@ namespace {
 
 struct MapForms {
   std::string equations;
-  MapBody plain;
-  std::variant<TiledMap, std::string> tiles;  // or why there are none
+  ir::Expr points;
+  std::vector<MapForm> forms;
+
+  std::vector<size_t> usable() const {
+    std::vector<size_t> numbers;
+    for (size_t i = 0; i < forms.size(); ++i) {
+      if (forms[i].refusal.empty()) numbers.push_back(i);
+    }
+    if (numbers.empty()) numbers.push_back(0);
+    return numbers;
+  }
 };
 
 MapForms forms_of(StepBuilder& builder, const fuse::MapStep& step) {
   MapStores map = stores_of(builder, step);
-  MapShape shape = simplified(builder.pool(), std::move(map.shape));
-  KernelText kernel = builder.kernel();
-  MapForms forms{std::move(map.equations), map_body(kernel, shape), "it fails"};
-  if (!builder.leaves_out(kTiledMapFamily) && !builder.leaves_out_offer(kTiledMapFamily)) {
-    forms.tiles = tiled_map(kernel, std::move(shape));
-  }
-  return forms;
+  const MapShape shape = simplified(builder.pool(), std::move(map.shape));
+  return {std::move(map.equations),
+          product_of(builder.pool(), extents_of(builder.pool(), shape.axes)),
+          map_forms(builder, shape)};
 }
 
-void add_plain(StepBuilder& builder, const MapForms& forms, ir::Expr when) {
-  add_map(builder, kMapFamily, forms.plain.shape.axes, forms.plain.shape.stores,
-          "map\n" + forms.equations, when);
-}
-
-// Where the tiles take less time; null: nowhere.
-ir::Expr where_tiled(const MapForms& forms, const StepBuilder& builder) {
-  const auto* tiles = std::get_if<TiledMap>(&forms.tiles);
-  if (tiles == nullptr) return nullptr;
-  if (builder.leaves_out(kMapFamily)) return builder.pool().boolean(true);
-  ir::Expr points = product_of(builder.pool(), extents_of(builder.pool(), tiles->shape.axes));
-  return sizes_where(builder.pool(), points, [&](const KnownSizes& sizes) {
-    return tiles->time(builder, sizes) < forms.plain.time(builder, sizes);
+// The sizes at which a form takes the least time; null: none.
+ir::Expr where_least(const MapForms& forms, size_t number, const StepBuilder& builder) {
+  if (forms.usable().size() == 1) return builder.pool().boolean(true);
+  return sizes_where(builder.pool(), forms.points, [&](const KnownSizes& sizes) {
+    return least_form(forms.forms, builder, sizes) == number;
   });
 }
 
 }  // namespace
 
 void choose_map(StepBuilder& builder, const fuse::MapStep& step) {
-  const MapForms forms = forms_of(builder, step);
-  const auto* tiles = std::get_if<TiledMap>(&forms.tiles);
-  ir::Expr tiled = where_tiled(forms, builder);
-  if (tiled) tiles->add(builder, forms.equations, tiled);
-  const bool everywhere = tiled && tiled->is_constant();
-  if (!everywhere) {
-    ir::Expr rest = tiled ? builder.pool().make(ir::ExprOp::Not, {tiled}) : nullptr;
-    add_plain(builder, forms, rest);
+  const MapForms made = forms_of(builder, step);
+  const std::vector<size_t> usable = made.usable();
+  size_t taken = usable.front();
+  for (const size_t i : usable) {
+    const ir::Expr when = where_least(made, i, builder);
+    if (!when) continue;
+    made.forms[i].add(builder, made.equations, when);
+    if (builder.sizes.of(when) > 0) taken = i;
   }
-  Offer plain{kMapFamily, "", 0, builder.leaves_out(kMapFamily) ? "it fails" : ""};
-  plain.time = forms.plain.time(builder, builder.sizes);
-  Offer other{kTiledMapFamily, "", 0, ""};
-  if (tiles == nullptr) {
-    other.refusal = std::get<std::string>(forms.tiles);
-  } else {
-    other.time = tiles->time(builder, builder.sizes);
+  for (size_t i = 0; i < made.forms.size(); ++i) {
+    const MapForm& form = made.forms[i];
+    Offer offer{form.family, "", 0, form.refusal};
+    if (form.refusal.empty()) offer.time = form.time(builder, builder.sizes);
+    if (usable.size() > 1 && form.refusal.empty()) offer.choice = form.family;
+    builder.result.offers.push_back(std::move(offer));
   }
-  for (Offer* offer : {&plain, &other}) {
-    if (tiles != nullptr && offer->refusal.empty()) offer->choice = offer->family;
-  }
-  const bool takes_tiles = tiled && (everywhere || builder.sizes.of(tiled) > 0);
-  if (takes_tiles) std::swap(plain, other);
-  builder.result.time = plain.time;
-  builder.result.offers = {std::move(plain), std::move(other)};
+  std::rotate(builder.result.offers.begin(),
+              builder.result.offers.begin() + static_cast<long>(taken),
+              builder.result.offers.begin() + static_cast<long>(taken) + 1);
+  builder.result.time = made.forms[taken].time(builder, builder.sizes);
 }
 
 std::vector<Candidate> map_configs(StepBuilder& builder, const fuse::MapStep& step) {
-  const MapForms forms = forms_of(builder, step);
-  const auto* tiles = std::get_if<TiledMap>(&forms.tiles);
-  if (tiles == nullptr) return {};
-  std::vector<Candidate> choices = {{{kMapFamily, {}}, forms.plain.time(builder, builder.sizes)},
-                                    {{kTiledMapFamily, {}}, tiles->time(builder, builder.sizes)}};
-  if (builder.leaves_out(kMapFamily)) choices.erase(choices.begin());
+  const MapForms made = forms_of(builder, step);
+  const std::vector<size_t> usable = made.usable();
+  if (usable == std::vector<size_t>{0}) return {};
+  std::vector<Candidate> choices;
+  for (const size_t i : usable) {
+    choices.push_back({{made.forms[i].family, {}}, made.forms[i].time(builder, builder.sizes)});
+  }
   return select::by_time(std::move(choices));
 }
 
 void generate_map(StepBuilder& builder, const fuse::MapStep& step, const KernelConfig& choice) {
-  const MapForms forms = forms_of(builder, step);
-  if (choice.family == kMapFamily) return add_plain(builder, forms, nullptr);
-  const auto* tiles = std::get_if<TiledMap>(&forms.tiles);
-  RF_CHECK(tiles != nullptr && choice.family == kTiledMapFamily, "{} computes no such map",
-           to_string(choice));
-  tiles->add(builder, forms.equations, builder.pool().boolean(true));
+  const MapForms made = forms_of(builder, step);
+  const auto form = std::find_if(made.forms.begin(), made.forms.end(), [&](const MapForm& each) {
+    return each.family == choice.family && each.add;
+  });
+  RF_CHECK(form != made.forms.end(), "{} computes no such map", to_string(choice));
+  form->add(builder, made.equations, builder.pool().boolean(true));
 }
 
 }  // namespace redfuser::codegen
