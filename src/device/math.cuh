@@ -52,6 +52,27 @@ __device__ __forceinline__ float divide(float x, const Divisor& d) {
   return x * d.scale * d.reciprocal;
 }
 
+// Exact quotients by one divisor: those of a division, but for numbers of which one is less than
+// 2^-100, which may differ by a unit in the last place. The divisor is scaled by a power of two to
+// about one, and so are dividends. After Markstein, Computation of elementary functions on the IBM
+// RISC System/6000 processor (1990).
+struct ExactDivisor {
+  float scale, divisor, reciprocal;
+};
+__device__ __forceinline__ ExactDivisor exact_divisor_of(float d) {
+  constexpr int kOne = 253;  // the exponents of the scale and of a divisor in [1/2, 1)
+  const int exponent = static_cast<int>(__float_as_uint(d) >> 23 & 255u);
+  const int power = exponent < kOne ? kOne - exponent : 1;
+  const float scale = __uint_as_float(static_cast<unsigned>(power) << 23), divisor = d * scale;
+  return {scale, divisor, 1.0f / divisor};
+}
+__device__ __forceinline__ float divide(float x, const ExactDivisor& d) {
+  const float scaled = x * d.scale, near = scaled * d.reciprocal;
+  const float rest = fmaf(-near, d.divisor, scaled), size = fabsf(rest);
+  // Without a rest, or with an infinite one, the first quotient has the sign and the value.
+  return size > 0 && size < INFINITY_F ? fmaf(rest, d.reciprocal, near) : near;
+}
+
 // The low bits of an integer, as a signed number and as an unsigned one.
 template <int Bits>
 __device__ __forceinline__ long long narrow_signed(long long x) {

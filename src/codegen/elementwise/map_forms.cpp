@@ -2,8 +2,9 @@
 
 #include <cmath>
 
-#include "codegen/elementwise/box_map.h"
+#include "codegen/elementwise/box/box_map.h"
 #include "codegen/elementwise/elementwise_kernel.h"
+#include "codegen/elementwise/strip_map.h"
 #include "codegen/elementwise/tiled_map.h"
 
 namespace redfuser::codegen {
@@ -24,7 +25,7 @@ MapForm form_of(const char* family, std::variant<Map, std::string> made) {
 }
 
 MapForm plain_form(const StepBuilder& builder, const MapShape& shape) {
-  MapForm form{kMapFamily, builder.leaves_out(kMapFamily) ? "it fails" : ""};
+  MapForm form{kMapFamily, ""};
   KernelText kernel = builder.kernel();
   const MapBody body = map_body(kernel, shape);
   form.time = [body](const StepBuilder& of, const KnownSizes& sizes) {
@@ -39,21 +40,17 @@ MapForm plain_form(const StepBuilder& builder, const MapShape& shape) {
 
 }  // namespace
 
-std::vector<MapForm> turned_forms(const StepBuilder& builder, const MapShape& shape) {
+std::vector<MapForm> map_forms(const StepBuilder& builder, const MapShape& shape) {
   const KernelText kernel = builder.kernel();
-  std::vector<MapForm> forms = {form_of(kTiledMapFamily, tiled_map(kernel, shape)),
-                                form_of(kBoxMapFamily, box_map(kernel, shape))};
+  std::vector<MapForm> forms = {plain_form(builder, shape),
+                                form_of(kTiledMapFamily, tiled_map(kernel, shape)),
+                                form_of(kBoxMapFamily, box_map(kernel, shape)),
+                                form_of(kStripMapFamily, strip_map(kernel, shape))};
   for (MapForm& form : forms) {
     if (builder.leaves_out(form.family) || builder.leaves_out_offer(form.family)) {
       form.refusal = "it fails";
     }
   }
-  return forms;
-}
-
-std::vector<MapForm> map_forms(const StepBuilder& builder, const MapShape& shape) {
-  std::vector<MapForm> forms = {plain_form(builder, shape)};
-  for (MapForm& form : turned_forms(builder, shape)) forms.push_back(std::move(form));
   return forms;
 }
 

@@ -20,9 +20,7 @@ struct MapForm {
   std::function<void(StepBuilder&, const std::string& equations, ir::Expr when)> add = {};
 };
 
-// Kernels whose operands pass through shared memory, of a simplified shape.
-std::vector<MapForm> turned_forms(const StepBuilder& builder, const MapShape& shape);
-// Those and the kernel along the results, which is first.
+// Of a simplified shape; the kernel along the results is the first.
 std::vector<MapForm> map_forms(const StepBuilder& builder, const MapShape& shape);
 
 // The one that takes the least time; the first one where none computes the map.

@@ -59,6 +59,7 @@ double MapsKernel::time(const StepBuilder& builder, const KnownSizes& sizes) con
     all.scalars += work.scalars;
     all.specials += work.specials;
     all.points += work.points * part.lanes;
+    all.blocks += work.blocks;
     all.steps = std::max(all.steps, work.steps / part.lanes);
   }
   return std::max(longest, select::time_of(all, builder.target, 1, resident));

@@ -170,6 +170,7 @@ double TiledMap::time(const StepBuilder& builder, const KnownSizes& sizes) const
       filled(points_along(pool), along_side) * filled(points_across(pool), across_side);
   work.accesses *= idle;
   work.scalars *= idle;
+  work.blocks = work.points * idle / (along_side * across_side);
   return select::time_of(work, builder.target) + kTurn;
 }
 

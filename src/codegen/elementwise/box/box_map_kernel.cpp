@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "codegen/elementwise/box_map.h"
+#include "codegen/elementwise/box/box_map.h"
 #include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/elementwise/group_text.h"
 

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "codegen/elementwise/aligned_accesses.h"
-#include "codegen/elementwise/box_map.h"
+#include "codegen/elementwise/box/box_map.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -223,6 +223,7 @@ double BoxMap::time(const StepBuilder& builder, const KnownSizes& sizes) const {
   }
   work.accesses += kBankBytes * cost.wavefronts * boxes;
   work.scalars += cost.instructions * boxes;
+  work.blocks = boxes;
   return select::time_of(work, builder.target) + kTurn;
 }
 

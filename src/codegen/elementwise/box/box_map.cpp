@@ -1,9 +1,10 @@
-#include "codegen/elementwise/box_map.h"
+#include "codegen/elementwise/box/box_map.h"
 
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
+#include "codegen/contraction/divide_axis.h"
 #include "codegen/elementwise/aligned_accesses.h"
 #include "ir/polynomial.h"
 
@@ -146,6 +147,17 @@ bool turns(ir::Expr read, const std::vector<ir::Expr>& strides) {
   return read->integer >= 0 && adjacent && !inner->is_constant(0) && !inner->is_constant(1);
 }
 
+// One store has its axes' digits as axes of their own: reads by ⌊m / k⌋ and m mod k then lie along
+// axes.
+MapShape with_digits(ir::ExprPool& pool, MapShape shape) {
+  while (shape.stores.size() == 1) {
+    auto divided = divide_axis(pool, shape.axes, shape.stores.front());
+    if (!divided) break;
+    shape = {std::move(divided->axes), {std::move(divided->store)}};
+  }
+  return shape;
+}
+
 }  // namespace
 
 int64_t BoxMap::row_count() const {
@@ -175,6 +187,7 @@ int64_t BoxMap::step_of(ir::Expr place) const {
 std::variant<BoxMap, std::string> box_map(const KernelText& kernel, MapShape shape) {
   ir::ExprPool& pool = kernel.pool();
   if (has_reduce(shape.stores)) return "a point reduces elements";
+  shape = with_digits(pool, std::move(shape));
   if (shape.axes.size() < 2) return "its points are one line";
   std::vector<ir::Expr> stored;
   int64_t stored_bytes = 16;

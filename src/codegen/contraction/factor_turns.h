@@ -1,0 +1,32 @@
+// Sums over the points of a turn in two steps, as a fast Fourier transform divides them.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "codegen/contraction/divide_axis.h"
+
+namespace redfuser::codegen {
+
+// A sum Σ_t A(t)·cos θ(κt) + B(t)·sin θ(κt) over t < N, where θ(m) = c·(m mod N) has whole turns
+// over N points and κ is an axis of the results. With t = N2·t1 + t2 and N = N1·N2,
+//
+//   θ(κt) = N2·θ(ρ·t1) + θ(κ·t2),   ρ = κ mod N1,
+//   Σ_t = Σ_t2 P(t2, ρ)·cos θ(κ·t2) + Q(t2, ρ)·sin θ(κ·t2),
+//   P = Σ_t1 A·cos α + B·sin α,  Q = Σ_t1 B·cos α − A·sin α,  α = N2·θ(ρ·t1)
+//
+// so that N1 + N2 terms stand for N. After Cooley and Tukey, An algorithm for the machine
+// calculation of complex Fourier series (1965).
+struct FactoredTurns {
+  DType dtype;                      // of P and Q
+  ir::Expr elements;                // their number
+  DividedStore inner;               // to P and Q; the store's value is the scratch buffer
+  std::vector<DividedStore> outer;  // results of whole periods of ρ, and the others
+};
+
+// The factors of a store's sum, by P and Q in the buffer `scratch`; nullopt for other stores, and
+// for a number of points that has no two factors near each other.
+std::optional<FactoredTurns> factored_turns(ir::ExprPool& pool, const std::vector<ir::Expr>& axes,
+                                            const Store& store, int64_t scratch);
+
+}  // namespace redfuser::codegen
