@@ -1,4 +1,4 @@
-// Maps by boxes of several axes and by strips: which maps take them, and that their kernels and the
+// Maps by boxes of several axes: which maps take them, and that their kernels and the
 // template of boxes compile everywhere.
 #include <gtest/gtest.h>
 
@@ -29,16 +29,12 @@ const Case kCases[] = {
      "g (float16[b, 24, 47, 2, 2] x) => (float16[b, 2, 24, 2, 47] y) {"
      " y = Transpose<perm = [0, 3, 1, 4, 2]>(x) }",
      "box_map"},
-    // Images sampled at places that all channels share.
-    {"cubic",
-     "g (float[4, 64, 64, 64] x) => (float[4, 64, 150, 150] y)"
-     "<int64[4] s = {4, 64, 150, 150}> { y = Resize<mode = \"cubic\">(x, , , s) }",
-     "strip_map"},
-    {"sampled",
-     "g (float[4, 64, 64, 64] x, float[4, 128, 128, 2] p) => (float[4, 64, 128, 128] y) {"
-     " y = GridSample(x, p) }",
-     "strip_map"},
-    // Nothing but the index is common to the points of an axis.
+    // Patches of images: an axis of the results is two digits of the operand's.
+    {"patches",
+     "g (float[32, 3, 224, 224] x) => (float[32, 784, 192] y)<int64[6] s = {32, 3, 28, 8, 28, 8},"
+     " int64[3] t = {32, 784, 192}> {"
+     " a = Reshape(x, s) b = Transpose<perm = [0, 2, 4, 3, 5, 1]>(a) y = Reshape(b, t) }",
+     "box_map"},
     {"along", "g (float[64, 64, 512] x) => (float[64, 64, 512] y) { y = Exp(x) }", "map"},
 };
 

@@ -1,5 +1,5 @@
-// Permutations of several short axes, images that are sampled and transforms of signals on a GPU,
-// against the CPU. Skipped without a GPU.
+// Permutations of several short axes, and transforms of signals, on a GPU against the CPU. Skipped
+// without a GPU.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -99,14 +99,6 @@ const Case kCases[] = {
      "g (float16[2, 32, 19, 24] x) => (float16[2, 2, 76, 96] y) {"
      " y = DepthToSpace<blocksize = 4, mode = \"CRD\">(x) }",
      "box_map"},
-    {"sampled",
-     "g (float[2, 24, 11, 13] x, float[2, 9, 17, 2] p) => (float[2, 24, 9, 17] y) {"
-     " y = GridSample<padding_mode = \"reflection\">(x, p) }",
-     "strip_map"},
-    {"cubic",
-     "g (float16[1, 12, 17, 13] x) => (float16[1, 12, 40, 29] y)"
-     "<int64[4] s = {1, 12, 40, 29}> { y = Resize<mode = \"cubic\">(x, , , s) }",
-     "strip_map"},
 };
 
 class CudaMapForms : public ::testing::TestWithParam<Case> {};

@@ -179,6 +179,32 @@ std::optional<Turns> turns_of(ir::ExprPool& pool, const Axes& axes, ir::Expr sum
   return turns;
 }
 
+bool is_zero(ir::Expr e) { return e->is_constant() && e->number == 0; }
+
+bool are_opposite(ir::Expr a, ir::Expr b) {
+  const auto negates = [](ir::Expr x, ir::Expr y) {
+    return x->op == ir::ExprOp::Neg && x->args[0] == y;
+  };
+  return negates(a, b) || negates(b, a) || (is_zero(a) && is_zero(b));
+}
+
+// An axis of two points of which the second one's sum is that of the first one a quarter of a turn
+// on, as the imaginary part is: A₁ = −B₀, B₁ = A₀. Null: none. `at`: with the first point.
+ir::Expr quarter_of(ir::ExprPool& pool, const Axes& axes, Turns& at) {
+  for (ir::Expr axis : axes) {
+    if (axis->op != ir::ExprOp::Axis || !axis->extent()->is_constant(2)) continue;
+    const auto with = [&](ir::Expr e, int64_t point) {
+      return pool.substitute(e, {{axis, pool.integer(point)}});
+    };
+    const ir::Expr a = with(at.a, 0), b = with(at.b, 0);
+    if (with(at.b, 1) != a || !are_opposite(with(at.a, 1), b)) continue;
+    at.a = a;
+    at.b = b;
+    return axis;
+  }
+  return nullptr;
+}
+
 // N1 of the two factors nearest to each other, the smaller one; 0: none, or one is much greater.
 int64_t factor_of(int64_t points) {
   constexpr int64_t kFar = 8;
@@ -192,12 +218,13 @@ int64_t factor_of(int64_t points) {
 class Factors {
  public:
   Factors(ir::ExprPool& pool, const Axes& axes, const Store& store, ir::Expr sum,
-          const Turns& turns, int64_t first, int64_t scratch)
+          const Turns& turns, ir::Expr quarter, int64_t first, int64_t scratch)
       : pool_(pool),
         axes_(axes),
         store_(store),
         sum_(sum),
         turns_(turns),
+        quarter_(quarter),
         dtype_(sum->dtype),
         n1_(first),
         n2_(turns.points / first),
@@ -222,10 +249,10 @@ class Factors {
     const int64_t points = turns_.axis->extent()->integer, periods = points / n1_;
     const ir::Expr q = pool_.axis("q", pool_.integer(periods)),
                    r = pool_.axis("r", pool_.integer(n1_));
-    result.outer.push_back(outer({q, r}, pool_.add(pool_.mul(q, pool_.integer(n1_)), r), r));
+    result.outer.push_back(outer({q, r}, q, r));
     if (const int64_t rest = points - periods * n1_; rest > 0) {
       const ir::Expr j = pool_.axis("j", pool_.integer(rest));
-      result.outer.push_back(outer({j}, pool_.add(pool_.integer(periods * n1_), j), j));
+      result.outer.push_back(outer({j}, pool_.integer(periods), j));
     }
     return result;
   }
@@ -255,17 +282,38 @@ class Factors {
                    first = pool_.make(ir::ExprOp::Equal, {part_, pool_.integer(0)});
     const ir::Expr of_a = pool_.select(first, cosine, pool_.make(ir::ExprOp::Neg, {sine})),
                    of_b = pool_.select(first, sine, cosine);
-    return pool_.reduce(ir::Reduction::Sum, t1_, pool_.add(pool_.mul(a, of_a), pool_.mul(b, of_b)));
+    return pool_.reduce(ir::Reduction::Sum, t1_, sum_of(a, of_a, b, of_b));
   }
 
-  // κ by axes of its own, with ρ.
-  DividedStore outer(const Axes& own, ir::Expr kappa, ir::Expr rho) const {
-    const ir::Expr place = pool_.floormod(pool_.mul(kappa, t2_), pool_.integer(turns_.points));
+  // a·x + b·y, where a or b may be the number 0.
+  ir::Expr sum_of(ir::Expr a, ir::Expr x, ir::Expr b, ir::Expr y) const {
+    if (is_zero(a)) return pool_.mul(b, y);
+    if (is_zero(b)) return pool_.mul(a, x);
+    return pool_.add(pool_.mul(a, x), pool_.mul(b, y));
+  }
+
+  // κ by q and ρ, which have these axes.
+  DividedStore outer(const Axes& own, ir::Expr q, ir::Expr rho) const {
+    const ir::Expr first = pool_.integer(n1_), kappa = pool_.add(pool_.mul(q, first), rho);
+    const ir::Expr around = pool_.floormod(pool_.mul(q, t2_), pool_.integer(n2_));
+    const auto function = [&](ir::ExprOp op, bool far) {
+      return function_of(op, far ? pool_.mul(first, around) : pool_.mul(rho, t2_));
+    };
     const auto read = [&](int64_t part) {
       return pool_.read(scratch_, dtype_, {offset(rho, t2_, pool_.integer(part))});
     };
-    const ir::Expr term = pool_.add(pool_.mul(read(0), function_of(ir::ExprOp::Cos, place)),
-                                    pool_.mul(read(1), function_of(ir::ExprOp::Sin, place)));
+    const ir::Expr cosine = function(ir::ExprOp::Cos, false),
+                   sine = function(ir::ExprOp::Sin, false);
+    const ir::Expr of_cosine = pool_.add(pool_.mul(read(0), cosine), pool_.mul(read(1), sine)),
+                   of_sine = pool_.sub(pool_.mul(read(1), cosine), pool_.mul(read(0), sine));
+    ir::Expr by_cosine = function(ir::ExprOp::Cos, true), by_sine = function(ir::ExprOp::Sin, true);
+    if (quarter_ != nullptr) {
+      const ir::Expr first_point = pool_.make(ir::ExprOp::Equal, {quarter_, pool_.integer(0)}),
+                     further = pool_.make(ir::ExprOp::Neg, {by_cosine}), far_sine = by_sine;
+      by_sine = pool_.select(first_point, by_sine, further);
+      by_cosine = pool_.select(first_point, by_cosine, far_sine);
+    }
+    const ir::Expr term = pool_.add(pool_.mul(of_cosine, by_cosine), pool_.mul(of_sine, by_sine));
     const ir::Expr sum = pool_.reduce(ir::Reduction::Sum, t2_, term);
     DividedStore result{axes_, store_};
     const auto at = std::find(result.axes.begin(), result.axes.end(), turns_.axis);
@@ -281,6 +329,7 @@ class Factors {
   const Store& store_;
   const ir::Expr sum_;
   const Turns& turns_;
+  const ir::Expr quarter_;
   const DType dtype_;
   const int64_t n1_, n2_, scratch_;
   const ir::Expr t1_, t2_, rho_, part_;
@@ -294,11 +343,12 @@ std::optional<FactoredTurns> factored_turns(ir::ExprPool& pool, const Axes& axes
   constexpr int64_t kFewPoints = 32, kFewPeriods = 2;
   const ir::Expr sum = only_sum(store.body);
   if (!sum || sum->extent()->integer < kFewPoints) return std::nullopt;
-  const auto turns = turns_of(pool, axes, sum);
+  auto turns = turns_of(pool, axes, sum);
   if (!turns || !turns->axis->extent()->is_constant()) return std::nullopt;
   const int64_t first = factor_of(turns->points);
   if (first == 0 || turns->axis->extent()->integer < kFewPeriods * first) return std::nullopt;
-  return Factors(pool, axes, store, sum, *turns, first, scratch).run();
+  const ir::Expr quarter = quarter_of(pool, axes, *turns);
+  return Factors(pool, axes, store, sum, *turns, quarter, first, scratch).run();
 }
 
 }  // namespace redfuser::codegen

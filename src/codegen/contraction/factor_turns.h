@@ -11,12 +11,14 @@ namespace redfuser::codegen {
 // A sum Σ_t A(t)·cos θ(κt) + B(t)·sin θ(κt) over t < N, where θ(m) = c·(m mod N) has whole turns
 // over N points and κ is an axis of the results. With t = N2·t1 + t2 and N = N1·N2,
 //
-//   θ(κt) = N2·θ(ρ·t1) + θ(κ·t2),   ρ = κ mod N1,
-//   Σ_t = Σ_t2 P(t2, ρ)·cos θ(κ·t2) + Q(t2, ρ)·sin θ(κ·t2),
-//   P = Σ_t1 A·cos α + B·sin α,  Q = Σ_t1 B·cos α − A·sin α,  α = N2·θ(ρ·t1)
+//   κ = N1·q + ρ,   θ(κt) = α + γ + δ,   α = N2·θ(ρ·t1),  γ = θ(ρ·t2),  δ = N1·θ(q·t2),
+//   P = Σ_t1 A·cos α + B·sin α,  Q = Σ_t1 B·cos α − A·sin α,
+//   Σ_t = Σ_t2 (P·cos γ + Q·sin γ)·cos δ + (Q·cos γ − P·sin γ)·sin δ
 //
-// so that N1 + N2 terms stand for N. After Cooley and Tukey, An algorithm for the machine
-// calculation of complex Fourier series (1965).
+// so that N1 + N2 terms stand for N, and no function is of all of ρ, q and t2. Where the results
+// have an axis of two points of which the second one's angle is a quarter of a turn behind the
+// first one's, P and Q serve both. After Cooley and
+// Tukey, An algorithm for the machine calculation of complex Fourier series (1965).
 struct FactoredTurns {
   DType dtype;                      // of P and Q
   ir::Expr elements;                // their number

@@ -233,6 +233,12 @@ select::Work MapBody::work(const StepBuilder& builder, const KnownSizes& sizes) 
     work.bytes += bytes;
     work.accesses += bytes;
   }
+  // An item's coordinates are quotients and remainders.
+  constexpr double kCoordinate = 8;
+  if (items && shape.axes.size() > 1) {
+    work.scalars += kCoordinate * static_cast<double>(shape.axes.size()) *
+                    static_cast<double>(std::max<int64_t>(sizes.of(items), 0));
+  }
   if (blocks) work.blocks = static_cast<double>(std::max<int64_t>(sizes.of(blocks), 0));
   return work;
 }

@@ -24,7 +24,7 @@ struct MapThreads {
 struct MapBody {
   MapShape shape;
   std::string text;
-  ir::Expr items;             // points, or groups of points that a thread computes together
+  ir::Expr items = nullptr;   // points, or groups of points that a thread computes together
   ir::Expr blocks = nullptr;  // that share the items
   int lanes = 1;              // threads for each point
   int registers = 32;         // of a thread, by estimate

@@ -4,7 +4,6 @@
 
 #include "codegen/elementwise/box/box_map.h"
 #include "codegen/elementwise/elementwise_kernel.h"
-#include "codegen/elementwise/strip_map.h"
 #include "codegen/elementwise/tiled_map.h"
 
 namespace redfuser::codegen {
@@ -44,8 +43,7 @@ std::vector<MapForm> map_forms(const StepBuilder& builder, const MapShape& shape
   const KernelText kernel = builder.kernel();
   std::vector<MapForm> forms = {plain_form(builder, shape),
                                 form_of(kTiledMapFamily, tiled_map(kernel, shape)),
-                                form_of(kBoxMapFamily, box_map(kernel, shape)),
-                                form_of(kStripMapFamily, strip_map(kernel, shape))};
+                                form_of(kBoxMapFamily, box_map(kernel, shape))};
   for (MapForm& form : forms) {
     if (builder.leaves_out(form.family) || builder.leaves_out_offer(form.family)) {
       form.refusal = "it fails";
