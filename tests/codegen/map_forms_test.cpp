@@ -22,8 +22,8 @@ const Case kCases[] = {
      " y = Transpose<perm = [0, 3, 1, 4, 2]>(x) }",
      "box_map"},
     {"short_axes_and_row",
-     "g (float[512, 64, 7, 33, 3] x, float[7] r) => (float[33, 512, 3, 64, 7] y) {"
-     " t = Transpose<perm = [3, 0, 4, 1, 2]>(x) y = Add(t, r) }",
+     "g (float[37, 3, 5, 11, 13, 9] x, float[5] r) => (float[9, 11, 3, 13, 37, 5] y) {"
+     " t = Transpose<perm = [5, 3, 1, 4, 0, 2]>(x) y = Add(t, r) }",
      "box_map"},
     {"open_batch",
      "g (float16[b, 24, 47, 2, 2] x) => (float16[b, 2, 24, 2, 47] y) {"
