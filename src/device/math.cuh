@@ -52,8 +52,8 @@ __device__ __forceinline__ float divide(float x, const Divisor& d) {
   return x * d.scale * d.reciprocal;
 }
 
-// Exact quotients by one divisor: those of a division, but for numbers of which one is less than
-// 2^-100, which may differ by a unit in the last place. The divisor is scaled by a power of two to
+// Exact quotients by one divisor: those of a division, but for quotients below 2^-100, which may be
+// two units in the last place off. The divisor is scaled by a power of two to
 // about one, and so are dividends. After Markstein, Computation of elementary functions on the IBM
 // RISC System/6000 processor (1990).
 union FloatBits {

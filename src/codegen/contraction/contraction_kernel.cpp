@@ -232,7 +232,9 @@ bool add_factors(StepBuilder& builder, const std::string& name, const std::vecto
   const auto scratch = kScratchValues + static_cast<int64_t>(builder.scratch_dtypes.size());
   const auto factors = factored_turns(builder.pool(), axes, store, scratch);
   if (!factors) return false;
+  builder.add_scratch(factors->dtype, builder.pool().integer(factors->table_elements));
   builder.add_scratch(factors->dtype, factors->elements);
+  add_map(builder, name, factors->table.axes, {factors->table.store}, comment);
   add_reductions(builder, name, factors->inner.axes, factors->inner.store, comment);
   for (const DividedStore& outer : factors->outer) {
     add_reductions(builder, name, outer.axes, outer.store, comment);

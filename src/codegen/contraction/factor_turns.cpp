@@ -228,7 +228,8 @@ class Factors {
         dtype_(sum->dtype),
         n1_(first),
         n2_(turns.points / first),
-        scratch_(scratch),
+        table_(scratch),
+        scratch_(scratch + 1),
         t1_(pool.axis("t1", pool.integer(n1_))),
         t2_(pool.axis("t2", pool.integer(n2_))),
         rho_(pool.axis("rho", pool.integer(n1_))),
@@ -244,6 +245,8 @@ class Factors {
     Axes axes = own_;
     axes.insert(axes.end(), {rho_, t2_, part_});
     result.elements = product_of(pool_, extents_of(pool_, axes));
+    result.table_elements = 2 * turns_.points;
+    result.table = table();
     result.inner = {axes, {scratch_, inner(), offset(rho_, t2_, part_)}};
     // Axes of whole periods, and of the points behind them.
     const int64_t points = turns_.axis->extent()->integer, periods = points / n1_;
@@ -267,8 +270,22 @@ class Factors {
     return pool_.add(pool_.mul(result, pool_.integer(2)), part);
   }
 
-  ir::Expr function_of(ir::ExprOp op, ir::Expr place) const {
-    return pool_.make(op, {pool_.substitute(turns_.angle, {{turns_.place, place}})});
+  // cos θ(m) or sin θ(m) of the table.
+  ir::Expr function_of(ir::ExprOp op, ir::Expr m) const {
+    const ir::Expr at = pool_.mul(m, pool_.integer(2));
+    return pool_.read(table_, dtype_,
+                      {op == ir::ExprOp::Cos ? at : pool_.add(at, pool_.integer(1))});
+  }
+
+  DividedStore table() const {
+    const ir::Expr m = pool_.axis("m", pool_.integer(turns_.points));
+    const auto at = [&](ir::Expr function) {
+      return pool_.substitute(function, {{turns_.place, m}});
+    };
+    const ir::Expr first = pool_.make(ir::ExprOp::Equal, {part_, pool_.integer(0)});
+    return {{m, part_},
+            {table_, pool_.select(first, at(turns_.cosine), at(turns_.sine)),
+             pool_.add(pool_.mul(m, pool_.integer(2)), part_)}};
   }
 
   ir::Expr inner() const {
@@ -331,7 +348,7 @@ class Factors {
   const Turns& turns_;
   const ir::Expr quarter_;
   const DType dtype_;
-  const int64_t n1_, n2_, scratch_;
+  const int64_t n1_, n2_, table_, scratch_;
   const ir::Expr t1_, t2_, rho_, part_;
   Axes own_;
 };

@@ -20,13 +20,16 @@ namespace redfuser::codegen {
 // first one's, P and Q serve both. After Cooley and
 // Tukey, An algorithm for the machine calculation of complex Fourier series (1965).
 struct FactoredTurns {
-  DType dtype;                      // of P and Q
-  ir::Expr elements;                // their number
-  DividedStore inner;               // to P and Q; the store's value is the scratch buffer
+  DType dtype;                      // of P, Q and the table
+  ir::Expr elements;                // the number of P and Q
+  int64_t table_elements;           // cosine and sine of θ(m) in turn
+  DividedStore table;               // to the table; the store's value is its scratch buffer
+  DividedStore inner;               // to P and Q, likewise
   std::vector<DividedStore> outer;  // results of whole periods of ρ, and the others
 };
 
-// The factors of a store's sum, by P and Q in the buffer `scratch`; nullopt for other stores, and
+// The factors of a store's sum, by a table in the buffer `scratch` and by P and Q in the next one;
+// nullopt for other stores, and
 // for a number of points that has no two factors near each other.
 std::optional<FactoredTurns> factored_turns(ir::ExprPool& pool, const std::vector<ir::Expr>& axes,
                                             const Store& store, int64_t scratch);

@@ -57,7 +57,7 @@ template <class Box, int Unit, int Step, typename T, class Find>
 __device__ __forceinline__ void fill_box(OperandBox<Box, T>& box, const T* from, bool vector,
                                          const Find& find) {
   constexpr int kUnits = Box::Points / Unit, kOfThread = (kUnits + Box::Threads - 1) / Box::Threads;
-  constexpr int kBatch = kOfThread <= 12 ? kOfThread : 8;  // units that a thread loads at once
+  constexpr int kBatch = kOfThread < 8 ? kOfThread : 8;  // units that a thread loads at once
   for (int begin = static_cast<int>(threadIdx.x); begin < kUnits; begin += kBatch * Box::Threads) {
     Pack<T, Unit> loaded[kBatch];
     int to[kBatch];
