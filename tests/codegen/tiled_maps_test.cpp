@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "codegen/core/device_text.h"
-#include "codegen/elementwise/map_select.h"
-#include "codegen/elementwise/tiled_map.h"
+#include "codegen/maps/map_select.h"
+#include "codegen/maps/tiled_map.h"
 #include "codegen/select/generate.h"
 #include "support/codegen_harness.h"
 

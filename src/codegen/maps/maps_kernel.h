@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "codegen/elementwise/map_forms.h"
+#include "codegen/maps/map_forms.h"
 
 namespace redfuser::codegen {
 

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
-#include "codegen/elementwise/box/box_map.h"
 #include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/elementwise/group_text.h"
+#include "codegen/maps/box_map.h"
 
 namespace redfuser::codegen {
 namespace {

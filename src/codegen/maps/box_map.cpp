@@ -1,4 +1,4 @@
-#include "codegen/elementwise/box/box_map.h"
+#include "codegen/maps/box_map.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "codegen/elementwise/map_select.h"
+#include "codegen/maps/map_select.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "codegen/elementwise/tiled_map.h"
+#include "codegen/maps/tiled_map.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "codegen/elementwise/maps_kernel.h"
+#include "codegen/maps/maps_kernel.h"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "codegen/elementwise/aligned_accesses.h"
-#include "codegen/elementwise/box/box_map.h"
+#include "codegen/maps/box_map.h"
 
 namespace redfuser::codegen {
 namespace {

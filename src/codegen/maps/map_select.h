@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "codegen/core/step_builder.h"
-#include "codegen/elementwise/map_forms.h"
+#include "codegen/maps/map_forms.h"
 
 namespace redfuser::codegen {
 

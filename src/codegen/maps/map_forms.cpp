@@ -1,10 +1,10 @@
-#include "codegen/elementwise/map_forms.h"
+#include "codegen/maps/map_forms.h"
 
 #include <cmath>
 
-#include "codegen/elementwise/box/box_map.h"
 #include "codegen/elementwise/elementwise_kernel.h"
-#include "codegen/elementwise/tiled_map.h"
+#include "codegen/maps/box_map.h"
+#include "codegen/maps/tiled_map.h"
 
 namespace redfuser::codegen {
 namespace {
