@@ -235,13 +235,10 @@ __device__ __forceinline__ void store_words(T* to, const ValueOf<T> (&values)[N]
   constexpr int kBytes = N * static_cast<int>(sizeof(T));
   if (Vector || (low <= 0 && valid >= N && aligned_to<kBytes>(to))) {
     store_aligned<N>(to, values);
-  } else if (low < N && valid > 0) {
-    static_assert(N < 32, "a group has a bit for each element");
-    const unsigned below = valid < N ? (1u << valid) - 1 : (1u << N) - 1;
-    const unsigned stored = low > 0 ? below >> low << low : below;
+  } else {
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      if (stored >> i & 1) to[i] = Element<T>::put(values[i]);
+      if (i >= low && i < valid) to[i] = Element<T>::put(values[i]);
     }
   }
 }
