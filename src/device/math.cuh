@@ -52,6 +52,33 @@ __device__ __forceinline__ float divide(float x, const Divisor& d) {
   return x * d.scale * d.reciprocal;
 }
 
+// Exact quotients by one divisor: those of a division, but for quotients below 2^-100, which may be
+// two units in the last place off. The divisor is scaled by a power of two to
+// about one, and so are dividends. After Markstein, Computation of elementary functions on the IBM
+// RISC System/6000 processor (1990).
+union FloatBits {
+  float value;
+  unsigned bits;
+};
+struct ExactDivisor {
+  float scale, divisor, reciprocal;
+};
+__device__ __forceinline__ ExactDivisor exact_divisor_of(float d) {
+  constexpr int kOne = 253;  // the exponents of the scale and of a divisor in [1/2, 1)
+  FloatBits size, scale;
+  size.value = d;
+  const int exponent = static_cast<int>(size.bits >> 23 & 255u);
+  scale.bits = static_cast<unsigned>(exponent < kOne ? kOne - exponent : 1) << 23;
+  const float divisor = d * scale.value;
+  return {scale.value, divisor, 1.0f / divisor};
+}
+__device__ __forceinline__ float divide(float x, const ExactDivisor& d) {
+  const float scaled = x * d.scale, near = scaled * d.reciprocal;
+  const float rest = fmaf(-near, d.divisor, scaled), size = fabsf(rest);
+  // Without a rest, or with an infinite one, the first quotient has the sign and the value.
+  return size > 0 && size <= 0x1.fffffep127f ? fmaf(rest, d.reciprocal, near) : near;
+}
+
 // The low bits of an integer, as a signed number and as an unsigned one.
 template <int Bits>
 __device__ __forceinline__ long long narrow_signed(long long x) {
@@ -182,6 +209,13 @@ template <typename T>
 __device__ __forceinline__ unsigned long long to_unsigned(T x) {
   if (!(x >= T(9223372036854775808.0))) return static_cast<unsigned long long>(to_integer(x));
   return x < T(18446744073709551616.0) ? static_cast<unsigned long long>(x) : 0;
+}
+
+// Of an integer of at most 16 bits. A multiprocessor converts 16 numbers in a cycle, and adds 128.
+__device__ __forceinline__ float small_to_float(long long x) {
+  FloatBits sum;
+  sum.bits = 0x4b400000u + static_cast<unsigned>(static_cast<int>(x));  // 1.5 · 2^23 + x
+  return sum.value - 12582912.0f;
 }
 
 // Functions for results that are rounded to 16 bits, with a relative error of about 1e-6. They have

@@ -151,18 +151,23 @@ __device__ __forceinline__ void load_unaligned(unsigned (&words)[W], const T* fr
   for (int w = 0; w < W; ++w) words[w] = __funnelshift_r(raw[w], raw[w + 1], shift);
 }
 
-// Loads N elements from `from`, of which those at [low, valid) exist; the others become zero bits.
-// Vector: all exist, and the address is aligned.
+// Loads N elements from `from`, of which those at [low, valid) are used; the others have any bits.
+// Vector: all are used, and the address is aligned. The tensor is [begin, end); null: what of it is
+// around those used is not known. One vector for all lanes is faster than the elements of a few.
 template <typename T, int N, bool Vector, bool Once, int W>
-__device__ __forceinline__ void load_words(unsigned (&words)[W], const T* from, int low,
-                                           int valid) {
+__device__ __forceinline__ void load_words(unsigned (&words)[W], const T* from, int low, int valid,
+                                           const T* begin = nullptr, const T* end = nullptr) {
   constexpr int kBytes = N * static_cast<int>(sizeof(T)), kPiece = 16 / static_cast<int>(sizeof(T));
-  if (Vector || (low <= 0 && valid >= N && aligned_to<kBytes>(from))) {
+  const auto exist = [&](int before, int after) {
+    return end != nullptr ? from - before >= begin && from + after <= end
+                          : low <= -before && valid >= after;
+  };
+  if (Vector || (exist(0, N) && aligned_to<kBytes>(from))) {
     return load_aligned<T, N, Once>(words, from);
   }
   bool inside = false;
   if constexpr (W % 4 == 0) {
-    inside = low <= -kPiece && valid >= N + kPiece;
+    inside = exist(kPiece, N + kPiece);
     if (inside) load_unaligned<T, N>(words, from);
   }
   if (!inside) gather_words<N>(words, from, low, valid);

@@ -46,6 +46,8 @@ inline constexpr int kThreadsOfMultiprocessor = 2048, kRegistersOfMultiprocessor
 inline constexpr int kBlocksOfMultiprocessor = 32;
 // Lanes of a multiprocessor that take an instruction at once.
 inline constexpr double kLanes = 128;
+// The device starts the blocks of a kernel one after the other, whatever they do: microseconds.
+inline constexpr double kBlockStart = 0.00119;
 // What one more kernel of a CUDA graph costs beside its work, in microseconds.
 inline constexpr double kLaunchTime = 2.5;
 // The share of the table's peak that large products reach.

@@ -213,7 +213,8 @@ double time_of(const Work& work, const Machine& machine, int lanes, double resid
   const double memory = std::max(work.bytes / machine.dram_rate, work.accesses / machine.l2_rate());
   const double scalar = work.scalars / (kLanes * cycles);
   const double special = work.specials / machine.special_rate();
-  return kLaunchTime + kStart + std::max({memory, scalar, special}) / busy +
+  const double computed = std::max({memory, scalar, special}) / busy;
+  return kLaunchTime + kStart + std::max(computed, work.blocks * kBlockStart) +
          kStep * work.steps / lanes;
 }
 

@@ -33,6 +33,7 @@ struct Work {
   double specials = 0;  // exponentials and the like
   double points = 0;    // that are evaluated independently
   double steps = 0;     // reductions' elements that one point takes one after the other
+  double blocks = 0;    // of the kernel, where they are known
 };
 
 // Of the roots at every point of `axes`, the last of which is along consecutive threads. Unknown

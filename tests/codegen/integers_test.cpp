@@ -3,7 +3,9 @@
 // takes it for every type.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
+#include <random>
 #include <set>
 
 #include "codegen/text/operation_text.h"
@@ -83,6 +85,40 @@ TEST(DeviceIntegers, AreTheWordsOfEveryOperation) {
   }
 }
 
+TEST(DeviceIntegers, AreFloatsWhereTheyAreSmall) {
+  for (int64_t word = -32768; word < 65536; ++word) {
+    EXPECT_EQ(device::small_to_float(word), static_cast<float>(word));
+  }
+}
+
+// The bits of a division, but for quotients below 2^-100, which may be two units off.
+TEST(DeviceQuotients, AreThoseOfADivision) {
+  constexpr float kInfinite = INFINITY;
+  std::vector<float> numbers = {0.0f,      -0.0f,    1.0f,     -3.0f,      127.0f,
+                                0x1p-24f,  0x1p99f,  0x1p126f, 0x1.8p127f, -0x1p-126f,
+                                0x1p-149f, 65504.0f, NAN,      kInfinite,  -kInfinite};
+  std::mt19937 random(7);
+  for (int i = 0; i < 400; ++i) {
+    numbers.push_back(std::bit_cast<float>(static_cast<unsigned>(random())));
+  }
+  for (const float divisor : numbers) {
+    const auto by = device::exact_divisor_of(divisor);
+    for (const float x : numbers) {
+      const float expected = x / divisor, quotient = device::divide(x, by);
+      if (std::isnan(expected)) {
+        EXPECT_TRUE(std::isnan(quotient)) << x << " / " << divisor;
+        continue;
+      }
+      EXPECT_EQ(std::signbit(quotient), std::signbit(expected)) << x << " / " << divisor;
+      const float size = std::abs(expected), next = std::nextafter(size, kInfinite);
+      const bool small = size < 0x1p-100f && size > 0;
+      EXPECT_TRUE(quotient == expected ||
+                  (small && std::abs(quotient - expected) <= 2 * (next - size)))
+          << x << " / " << divisor;
+    }
+  }
+}
+
 TEST(DeviceIntegers, AreThoseOfNumbers) {
   for (const double x :
        {0.0, -0.9, 1.5, -1.5, 127.9, 3e9, -3e9, 2147483647.5, -2147483648.5, 9e18, 0x1p63, 0x1.8p63,
@@ -155,7 +191,7 @@ const TextCase kTexts[] = {
     {"add4", DType::Int4, of_both<ir::ExprOp::Add>, "narrow_signed<4>(wrapping_add(a, b))"},
     {"to_uint4", DType::Float32, cast<DType::UInt4>, "narrow_unsigned<4>(to_int32(a))"},
     {"to_int2", DType::UInt8, cast<DType::Int2>, "narrow_signed<2>(a)"},
-    {"from_int2", DType::Int2, cast<DType::Float32>, "static_cast<float>(a)"},
+    {"from_int2", DType::Int2, cast<DType::Float32>, "small_to_float(a)"},
     {"to_uint32", DType::Float32, cast<DType::UInt32>,
      "static_cast<long long>(static_cast<unsigned>(to_integer(a)))"},
 };

@@ -4,8 +4,8 @@
 
 #include <random>
 
-#include "codegen/elementwise/maps_kernel.h"
 #include "codegen/joined/joined_steps.h"
+#include "codegen/maps/maps_kernel.h"
 #include "support/codegen_harness.h"
 
 namespace redfuser::codegen_tests {

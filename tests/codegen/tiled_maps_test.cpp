@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "codegen/core/device_text.h"
-#include "codegen/elementwise/map_select.h"
-#include "codegen/elementwise/tiled_map.h"
+#include "codegen/maps/map_select.h"
+#include "codegen/maps/tiled_map.h"
 #include "codegen/select/generate.h"
 #include "support/codegen_harness.h"
 
@@ -85,7 +85,7 @@ const Case kCases[] = {
     {"few_channels",
      "g (float16[8,3,224,224] x) => (float16[8,224,224,3] y) {"
      " y = Transpose<perm = [0,2,3,1]>(x) }",
-     {"map"},
+     {"box_map"},
      ""},
     {"few_elements", "g (float[8,8] x) => (float[8,8] y) { y = Transpose(x) }", {"map"}, ""},
     {"rows_stay_rows",
@@ -102,7 +102,7 @@ const Case kCases[] = {
      " double[512,512] e) => (float16[512,512] y) {"
      " t = Transpose(a) u = Transpose(b) v = Transpose(c) w = Transpose(d) z = Transpose(e)"
      " s = Add(w, z) r = Cast<to = 1>(s) f = Sum(t, u, v, r) y = Cast<to = 10>(f) }",
-     {"map"},
+     {"box_map"},
      "its tiles exceed shared memory"},
 };
 

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <random>
 
-#include "codegen/elementwise/tiled_map.h"
+#include "codegen/maps/tiled_map.h"
 #include "redfuser/compare.h"
 #include "redfuser/inputs.h"
 #include "redfuser/redfuser.h"

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <random>
 
-#include "codegen/elementwise/maps_kernel.h"
+#include "codegen/maps/maps_kernel.h"
 #include "fake_cuda/device_harness.h"
 #include "redfuser/dlpack.h"
 #include "redfuser/error.h"

@@ -56,7 +56,8 @@ AttentionFunctor::AttentionFunctor(KernelText& kernel, const AttentionSpec& form
     }
   }
   for (const FlatStreaming::Output& output : rows_.outputs) written.push_back(output.body);
-  tail_parts_ = invariant_parts(written, {form.column}, PartsWith::ReadsAndCoordinates, false);
+  tail_parts_ =
+      invariant_parts(written, {form.column}, PartsWith::ReadsAndCoordinates, Quotients::Plain);
 }
 
 // Sums and products of coordinates are cheaper than members.
@@ -71,7 +72,7 @@ void AttentionFunctor::find_row_parts(const std::vector<ir::Expr>& inner) {
   for (ir::Expr e : inner) roots.push_back(pool_.substitute(e, {{form_.contraction, score}}));
   const std::vector<ir::Expr> axes = {rows_.cascade.stream, form_.depth, form_.column};
   for (const InvariantPart& part :
-       invariant_parts(roots, axes, PartsWith::ReadsAndCoordinates, false)) {
+       invariant_parts(roots, axes, PartsWith::ReadsAndCoordinates, Quotients::Plain)) {
     if (!is_costly(part.expr)) continue;
     const bool of_line = form_.row && part.expr->depends_on(form_.row);
     (of_line ? line_parts_ : block_parts_).push_back(part);

@@ -32,8 +32,10 @@ ColumnFunctor::ColumnFunctor(KernelText& kernel, const ColumnForm& form, int wid
     collect(output.body, true);
     bodies.push_back(output.body);
   }
-  row_parts_ = invariant_parts(lifts, {form_.cascade.stream}, PartsWith::Reads, fast);
-  tail_parts_ = invariant_parts(bodies, {form_.cascade.stream}, PartsWith::ReadsAndLeaves, fast);
+  const Quotients quotients = fast ? Quotients::Fast : Quotients::Exact;
+  row_parts_ = invariant_parts(lifts, {form_.cascade.stream}, PartsWith::Reads, quotients);
+  tail_parts_ =
+      invariant_parts(bodies, {form_.cascade.stream}, PartsWith::ReadsAndLeaves, quotients);
 }
 
 Emitter ColumnFunctor::emitter() const {

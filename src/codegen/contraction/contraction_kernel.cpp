@@ -1,4 +1,5 @@
 #include "codegen/contraction/contraction_kernel.h"
+#include "codegen/contraction/factor_turns.h"
 
 #include <fmt/format.h>
 
@@ -215,11 +216,34 @@ Offer offer_of(const KernelLaunch& launch) {
   return {launch.family, to_string(KernelConfig{launch.family, launch.config}), launch.time, ""};
 }
 
-}  // namespace
+// Of the kernels that run at the builder's sizes.
+double time_of_calls(const StepBuilder& builder) {
+  double time = 0;
+  for (const GpuCall& call : builder.result.calls) {
+    const auto* launch = std::get_if<KernelLaunch>(&call);
+    if (launch && builder.sizes.of(launch->grid[0]) != 0) time += launch->time;
+  }
+  return time;
+}
 
-Offer add_reductions(StepBuilder& builder, const std::string& name,
-                     const std::vector<ir::Expr>& axes, const Store& store,
-                     const std::string& comment) {
+// The kernels of a sum in two steps; false, with nothing added, where it has no factors.
+bool add_factors(StepBuilder& builder, const std::string& name, const std::vector<ir::Expr>& axes,
+                 const Store& store, const std::string& comment) {
+  const auto scratch = kScratchValues + static_cast<int64_t>(builder.scratch_dtypes.size());
+  const auto factors = factored_turns(builder.pool(), axes, store, scratch);
+  if (!factors) return false;
+  builder.add_scratch(factors->dtype, builder.pool().integer(factors->table_elements));
+  builder.add_scratch(factors->dtype, factors->elements);
+  add_map(builder, name, factors->table.axes, {factors->table.store}, comment);
+  add_reductions(builder, name, factors->inner.axes, factors->inner.store, comment);
+  for (const DividedStore& outer : factors->outer) {
+    add_reductions(builder, name, outer.axes, outer.store, comment);
+  }
+  return true;
+}
+
+Offer add_whole(StepBuilder& builder, const std::string& name, const std::vector<ir::Expr>& axes,
+                const Store& store, const std::string& comment) {
   ir::ExprPool& pool = builder.pool();
   const Ways ways(builder, axes, store, comment);
   const Offer none{kContractionFamily, "", 0, ways.refusal()};
@@ -240,6 +264,24 @@ Offer add_reductions(StepBuilder& builder, const std::string& name,
     plain = std::move(tiles);
   }
   return other;
+}
+
+}  // namespace
+
+Offer add_reductions(StepBuilder& builder, const std::string& name,
+                     const std::vector<ir::Expr>& axes, const Store& store,
+                     const std::string& comment) {
+  StepBuilder factors = builder.trial(), whole = builder.trial();
+  factors.scratch_dtypes = whole.scratch_dtypes = builder.scratch_dtypes;
+  if (add_factors(factors, name, axes, store, comment)) {
+    add_whole(whole, name, axes, store, comment);
+    const double time = time_of_calls(whole);
+    if (time_of_calls(factors) < time) {
+      add_factors(builder, name, axes, store, comment);
+      return {kContractionFamily, "", time, ""};
+    }
+  }
+  return add_whole(builder, name, axes, store, comment);
 }
 
 Offer generate_reduce(StepBuilder& builder, const fuse::ReduceStep& step) {

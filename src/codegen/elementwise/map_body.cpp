@@ -40,9 +40,34 @@ namespace {
 
 constexpr int kWarp = 32;
 
-std::string config_text(int width, int lanes, const MapThreads& threads, bool small) {
-  return fmt::format("MapConfig<{}, {}, {}{}>", width, lanes, threads.of_block,
-                     small ? ", true" : "");
+std::string config_text(int width, int lanes, const MapThreads& threads, bool small,
+                        int batch = 1) {
+  const std::string items = batch > 1 ? fmt::format(", {}", batch) : "";
+  return fmt::format("MapConfig<{}, {}, {}{}{}>", width, lanes, threads.of_block,
+                     small       ? ", true"
+                     : batch > 1 ? ", false"
+                                 : "",
+                     items);
+}
+
+// Items that a thread loads at once, where an item has few bytes: else the start of blocks takes
+// longer than what they move.
+int batch_of(const KernelText& kernel, const MapShape& shape, int width) {
+  constexpr size_t kEnough = 32, kLargeBody = 64;  // bytes of a thread; operations of an item
+  size_t bytes = 0, operations = 0;
+  std::set<ir::Expr> seen;
+  for (const Store& store : shape.stores) {
+    bytes += static_cast<size_t>(width) * size_of(kernel.dtype_of(store.value));
+    visit(store.body, [&](ir::Expr e) {
+      if (!seen.insert(e).second) return;
+      ++operations;
+      if (e->op == ir::ExprOp::Read) bytes += static_cast<size_t>(width) * size_of(e->dtype);
+    });
+  }
+  if (operations > kLargeBody) return 1;
+  int batch = 1;
+  while (static_cast<size_t>(2 * batch) * bytes <= kEnough) batch *= 2;
+  return batch;
 }
 
 // The most adjacent points, of up to `most`, whose accesses are not known to be apart from vectors.
@@ -83,10 +108,12 @@ class VectorMap {
     width_ = aligned_width(kernel, shape, std::min(vector_width(kernel, shape), threads.most));
     inner_ = shape.axes.back();
     small_ = has_small_index(pool_, shape.axes);
+    batch_ = batch_of(kernel, shape, width_);
     emitter_.set_fast_math(rounds_to_16_bits(kernel, shape));
   }
 
   int width() const { return width_; }
+  int batch() const { return batch_; }
   ir::Expr groups() const { return ceil_div(pool_, inner_->extent(), width_); }
 
   std::string text() {
@@ -100,7 +127,7 @@ class VectorMap {
         fmt::format("map_groups<{0}>({1}, {{{2}, {3}, {4}}}, {5}, [&](long long line, const "
                     "Group<{6}>& group) {{\n"
                     "{7}}});",
-                    config_text(width_, 1, threads_, small_), threads_.share,
+                    config_text(width_, 1, threads_, small_, batch_), threads_.share,
                     kernel_.size(pool_.mul(lines, groups())), kernel_.size(groups()),
                     kernel_.size(inner_->extent()), width_ == 1 ? "true" : group.condition(width_),
                     width_, compute));
@@ -115,7 +142,7 @@ class VectorMap {
   Emitter emitter_;
   const MapShape& shape_;
   const MapThreads& threads_;
-  int width_;
+  int width_, batch_;
   bool small_;
   ir::Expr inner_;
 };
@@ -164,6 +191,16 @@ int registers_of(ir::ExprPool& pool, const KernelText& kernel, const MapShape& s
 
 }  // namespace
 
+// Blocks whose threads have one item, or share of one, up to as many as fill the device several
+// times; beyond them a thread has `batch`.
+static ir::Expr blocks_of(ir::ExprPool& pool, ir::Expr items, int batch) {
+  constexpr int64_t kEnough = 2048;
+  const ir::Expr all = ceil_div(pool, items, kMapThreads);
+  if (batch == 1) return all;
+  const ir::Expr few = pool.make(ir::ExprOp::Min, {all, pool.integer(kEnough)});
+  return pool.make(ir::ExprOp::Max, {few, ceil_div(pool, items, int64_t{kMapThreads} * batch)});
+}
+
 MapBody map_body(KernelText& kernel, MapShape shape, const MapThreads& threads) {
   ir::ExprPool& pool = kernel.pool();
   MapBody body;
@@ -175,7 +212,7 @@ MapBody map_body(KernelText& kernel, MapShape shape, const MapThreads& threads) 
     body.text = map.text();
     const std::vector<ir::Expr> outer = {made.axes.begin(), made.axes.end() - 1};
     body.items = pool.mul(product_of(pool, extents_of(pool, outer)), map.groups());
-    body.blocks = ceil_div(pool, body.items, kMapThreads);
+    body.blocks = blocks_of(pool, body.items, map.batch());
     body.registers = registers_of(pool, kernel, made, map.width());
   } else {
     const bool warp = reduces && wants_warp(pool, made.stores);
@@ -196,6 +233,13 @@ select::Work MapBody::work(const StepBuilder& builder, const KnownSizes& sizes) 
     work.bytes += bytes;
     work.accesses += bytes;
   }
+  // An item's coordinates are quotients and remainders.
+  constexpr double kCoordinate = 8;
+  if (items && shape.axes.size() > 1) {
+    work.scalars += kCoordinate * static_cast<double>(shape.axes.size()) *
+                    static_cast<double>(std::max<int64_t>(sizes.of(items), 0));
+  }
+  if (blocks) work.blocks = static_cast<double>(std::max<int64_t>(sizes.of(blocks), 0));
   return work;
 }
 

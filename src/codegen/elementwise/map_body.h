@@ -24,10 +24,10 @@ struct MapThreads {
 struct MapBody {
   MapShape shape;
   std::string text;
-  ir::Expr items;      // points, or groups of points that a thread computes together
-  ir::Expr blocks;     // that give each thread one item, or share of one
-  int lanes = 1;       // threads for each point
-  int registers = 32;  // of a thread, by estimate
+  ir::Expr items = nullptr;   // points, or groups of points that a thread computes together
+  ir::Expr blocks = nullptr;  // that share the items
+  int lanes = 1;              // threads for each point
+  int registers = 32;         // of a thread, by estimate
 
   // At these sizes.
   select::Work work(const StepBuilder& builder, const KnownSizes& sizes) const;

@@ -118,6 +118,17 @@ bool has_reduce(const std::vector<Store>& stores) {
   return found;
 }
 
+std::vector<ir::Expr> reads_of(const std::vector<Store>& stores) {
+  std::vector<ir::Expr> reads;
+  std::set<ir::Expr> seen;
+  for (const Store& store : stores) {
+    visit(store.body, [&](ir::Expr e) {
+      if (e->op == ir::ExprOp::Read && e->integer >= 0 && seen.insert(e).second) reads.push_back(e);
+    });
+  }
+  return reads;
+}
+
 bool wants_warp(ir::ExprPool& pool, const std::vector<Store>& stores) {
   bool found = false;
   std::set<ir::Expr> seen;

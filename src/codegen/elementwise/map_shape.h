@@ -32,6 +32,9 @@ bool merge_pair(ir::ExprPool& pool, std::vector<ir::Expr>& axes, std::vector<Sto
 
 bool has_reduce(const std::vector<Store>& stores);
 
+// Distinct reads of the graph's values, in the order of the bodies.
+std::vector<ir::Expr> reads_of(const std::vector<Store>& stores);
+
 // A reduction for which a warp pays: outermost, long, and reading consecutive elements.
 bool wants_warp(ir::ExprPool& pool, const std::vector<Store>& stores);
 

@@ -11,20 +11,22 @@
 namespace redfuser::codegen {
 namespace {
 
-void find_divisors(const std::vector<ir::Expr>& roots, InvariantPart& part) {
+bool divides(ir::Expr part, const std::vector<ir::Expr>& roots) {
+  bool found = false;
   for (ir::Expr root : roots) {
     visit(root, [&](ir::Expr e) {
-      part.divides |= e->op == ir::ExprOp::Div && e->dtype == part.expr->dtype &&
-                      value_type(e->dtype) == "float" && e->args[1] == part.expr;
+      found |= e->op == ir::ExprOp::Div && e->dtype == part->dtype &&
+               value_type(e->dtype) == "float" && e->args[1] == part;
     });
   }
+  return found;
 }
 
 }  // namespace
 
 std::vector<InvariantPart> invariant_parts(const std::vector<ir::Expr>& roots,
                                            const std::vector<ir::Expr>& axes, PartsWith what,
-                                           bool fast) {
+                                           Quotients quotients) {
   const bool leaves = what == PartsWith::ReadsAndLeaves || what == PartsWith::Anything;
   const bool coordinates = what == PartsWith::ReadsAndCoordinates || what == PartsWith::Anything;
   std::vector<InvariantPart> parts;
@@ -46,7 +48,8 @@ std::vector<InvariantPart> invariant_parts(const std::vector<ir::Expr>& roots,
   };
   for (ir::Expr root : roots) go(root);
   for (InvariantPart& part : parts) {
-    if (fast) find_divisors(roots, part);
+    if (quotients == Quotients::Plain || !divides(part.expr, roots)) continue;
+    part.divisor = quotients == Quotients::Fast ? "Divisor" : "ExactDivisor";
   }
   return parts;
 }
@@ -64,7 +67,7 @@ std::string declare_parts(const std::vector<InvariantPart>& parts, const std::st
   std::string text;
   for (size_t i = 0; i < parts.size(); ++i) {
     text += fmt::format("{} {}{};\n", value_type(parts[i].expr->dtype), name, i);
-    if (parts[i].divides) text += fmt::format("Divisor by{};\n", i);
+    if (!parts[i].divisor.empty()) text += fmt::format("{} by{};\n", parts[i].divisor, i);
   }
   return text;
 }
@@ -73,8 +76,9 @@ void set_parts(Emitter& emitter, const std::vector<InvariantPart>& parts, const 
                const std::string& name) {
   for (size_t i = 0; i < parts.size(); ++i) {
     emitter.line(fmt::format("{}.{}{} = {};", object, name, i, emitter.emit(parts[i].expr)));
-    if (!parts[i].divides) continue;
-    emitter.line(fmt::format("{0}.by{2} = divisor_of({0}.{1}{2});", object, name, i));
+    if (parts[i].divisor.empty()) continue;
+    emitter.line(fmt::format("{0}.by{2} = {3}({0}.{1}{2});", object, name, i,
+                             parts[i].divisor == "Divisor" ? "divisor_of" : "exact_divisor_of"));
   }
 }
 
@@ -82,7 +86,8 @@ void bind_parts(Emitter& emitter, const std::vector<InvariantPart>& parts,
                 const std::string& object, const std::string& name) {
   for (size_t i = 0; i < parts.size(); ++i) {
     emitter.bind(parts[i].expr, fmt::format("{}.{}{}", object, name, i));
-    if (parts[i].divides) emitter.bind_divisor(parts[i].expr, fmt::format("{}.by{}", object, i));
+    if (!parts[i].divisor.empty())
+      emitter.bind_divisor(parts[i].expr, fmt::format("{}.by{}", object, i));
   }
 }
 

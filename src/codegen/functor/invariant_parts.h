@@ -20,19 +20,22 @@ class Members {
 
 struct InvariantPart {
   ir::Expr expr;
-  bool divides = false;  // a divisor of elements, which have a Divisor (src/device/math.cuh) of it
+  // Of src/device/math.cuh, where elements are divided by it: Divisor or ExactDivisor.
+  std::string divisor = {};
 };
 
 // What a part must have to be worth a member: a read; or also leaves; or also coordinates alone.
 enum class PartsWith { Reads, ReadsAndCoordinates, ReadsAndLeaves, Anything };
 
-// The largest parts of `roots` that depend on none of `axes`. `fast`: quotients are computed by
-// Divisors.
+// How elements are divided by a part: as they are, by an ExactDivisor of it, or by a Divisor.
+enum class Quotients { Plain, Exact, Fast };
+
+// The largest parts of `roots` that depend on none of `axes`.
 std::vector<InvariantPart> invariant_parts(const std::vector<ir::Expr>& roots,
                                            const std::vector<ir::Expr>& axes, PartsWith what,
-                                           bool fast);
+                                           Quotients quotients);
 
-// Parts as members of a struct: <name><i> is part i, by<i> its Divisor where elements have one.
+// Parts as members of a struct: <name><i> is part i, by<i> its divisor where elements have one.
 // declare_parts: the members; set_parts: statements that set those of `object`; bind_parts: makes
 // them the values of the parts in the emitter's scope.
 std::string declare_parts(const std::vector<InvariantPart>& parts, const std::string& name);

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "codegen/core/size_classes.h"
-#include "codegen/elementwise/map_select.h"
-#include "codegen/elementwise/maps_kernel.h"
+#include "codegen/maps/map_select.h"
+#include "codegen/maps/maps_kernel.h"
 #include "codegen/select/generate.h"
 
 namespace redfuser::codegen {

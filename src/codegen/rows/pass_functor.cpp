@@ -27,17 +27,18 @@ PassFunctor::PassFunctor(KernelText& kernel, const FlatStreaming& form,
     if (is_ranked(form.accumulators[k].reduction)) lists_.push_back(k);
   }
   for (const FlatStreaming::Output& output : form.outputs) bodies.push_back(output.body);
-  row_parts_ = invariant_parts(lifts, inner_axes(), PartsWith::ReadsAndCoordinates, false);
+  row_parts_ =
+      invariant_parts(lifts, inner_axes(), PartsWith::ReadsAndCoordinates, Quotients::Plain);
   for (const Phase& pass : passes_) {
     const std::vector<ir::Expr> own(lifts.begin() + static_cast<long>(pass.begin),
                                     lifts.begin() + static_cast<long>(pass.end));
     pass_parts_.emplace_back();
     for (const InvariantPart& part :
-         invariant_parts(own, inner_axes(), PartsWith::Anything, false)) {
+         invariant_parts(own, inner_axes(), PartsWith::Anything, Quotients::Plain)) {
       if (part.expr->has_leaf) pass_parts_.back().push_back(part);
     }
   }
-  tail_parts_ = invariant_parts(bodies, inner_axes(), PartsWith::Anything, false);
+  tail_parts_ = invariant_parts(bodies, inner_axes(), PartsWith::Anything, Quotients::Plain);
 }
 
 Emitter PassFunctor::emitter() const {

@@ -36,8 +36,9 @@ RowFunctor::RowFunctor(KernelText& kernel, const FlatStreaming& whole, const Fla
   }
   for (const RowReads::Item& item : reads_.items()) add_base(item.base);
   for (const RowReads::OutputPlace& place : places_) add_base(place.base);
-  row_parts_ = invariant_parts(lifts, inner_axes(), PartsWith::ReadsAndCoordinates, fast);
-  tail_parts_ = invariant_parts(bodies, inner_axes(), PartsWith::Anything, fast);
+  const Quotients quotients = fast ? Quotients::Fast : Quotients::Exact;
+  row_parts_ = invariant_parts(lifts, inner_axes(), PartsWith::ReadsAndCoordinates, quotients);
+  tail_parts_ = invariant_parts(bodies, inner_axes(), PartsWith::Anything, quotients);
 }
 
 void RowFunctor::add_base(ir::Expr base) {

@@ -42,6 +42,7 @@ class RowFunctor {
   std::string stored(int64_t value, const std::string& text) const;
   std::string slot(const RowReads::Item& item) const;
 
+  std::string tensor_text(const RowReads::Item& item) const;
   std::string load_text(Emitter& emitter, const RowReads::Item& item, size_t number,
                         const std::string& target) const;
   std::string elements_text(Emitter& e, const RowReads::Item& item,

@@ -20,13 +20,25 @@ std::string RowFunctor::elements_text(Emitter& e, const RowReads::Item& item,
       target, e.close());
 }
 
+// Where the item's tensor begins and ends, as arguments, if rows have groups of which only a part
+// is theirs.
+std::string RowFunctor::tensor_text(const RowReads::Item& item) const {
+  const ir::Expr length = whole_.length();
+  const bool whole = length->is_constant() && length->integer % config_.width == 0;
+  if (whole || item.value >= kScratchValues || kernel_.in_shared(item.value)) return "";
+  const std::string begin = kernel_.buffer(item.value);
+  const ir::Value& value = kernel_.graph().values[static_cast<size_t>(item.value)];
+  return fmt::format(", {0}, {0} + {1}", begin, kernel_.size(product_of(pool_, value.shape)));
+}
+
 std::string RowFunctor::load_text(Emitter& emitter, const RowReads::Item& item, size_t number,
                                   const std::string& target) const {
   if (item.base) {
     return fmt::format(
         "load_words<{0}, {1}, Vector, {2}>({3}, row.in{4} + first * {5}, -first * {5}, (row.extent "
-        "- first) * {5});\n",
-        reads_.storage(item), config_.width * item.stride, item.once, target, number, item.stride);
+        "- first) * {5}{6});\n",
+        reads_.storage(item), config_.width * item.stride, item.once, target, number, item.stride,
+        tensor_text(item));
   }
   const std::string elements = elements_text(emitter, item, target);
   if (!item.group) return elements;

@@ -28,8 +28,6 @@ constexpr double kCountTime = 1.85, kSegmentTime = 0.004, kSecondKernel = 2.18;
 // Lanes' instructions for an element; for a lane's state, and each exchange of it.
 constexpr double kElementWork = 14.2, kStateWork = 8.9, kExchangeWork = 8;
 constexpr double kStateBytes = 8;
-// The device starts one block after the other, whatever they do.
-constexpr double kBlockStart = 0.00119;
 // Threads of a block of many short rows.
 constexpr int kWideBlock = 512;
 // Bandwidth falls with the multiprocessors that have blocks, to this power.
@@ -178,8 +176,8 @@ class Enumeration {
     const double work = (kElementWork * covered +
                          states * (kStateWork + kExchangeWork * std::log2(std::min(c.lanes, 32)))) /
                         (select::kLanes * target_.clock * target_.multiprocessors);
-    const double memory = std::max(
-        {elements * memory_time(c, twice), elements * sector_time(c), blocks * kBlockStart});
+    const double memory = std::max({elements * memory_time(c, twice), elements * sector_time(c),
+                                    blocks * select::kBlockStart});
     // Blocks beyond those that run at once wait, half of them for whole turns.
     const double full =
         blocks / (target_.multiprocessors * static_cast<double>(resident_blocks(c)));

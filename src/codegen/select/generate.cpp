@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "codegen/elementwise/map_select.h"
+#include "codegen/maps/map_select.h"
 #include "codegen/opaque/dispatch.h"
 #include "codegen/product/product_choice.h"
 #include "codegen/scan/scan_select.h"

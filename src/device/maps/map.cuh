@@ -7,10 +7,11 @@
 #include "device/math.cuh"
 
 // Width: adjacent points of a group. Lanes: threads that compute an item together, 1 or 32.
-// Threads: of a block. Small: there are less than 2^31 items, and a line has less points.
-template <int Width_, int Lanes_, int Threads_, bool Small_ = false>
+// Threads: of a block. Small: there are less than 2^31 items, and a line has less points. Batch:
+// items whose loads a thread may have under way at once.
+template <int Width_, int Lanes_, int Threads_, bool Small_ = false, int Batch_ = 1>
 struct MapConfig {
-  static constexpr int Width = Width_, Lanes = Lanes_, Threads = Threads_;
+  static constexpr int Width = Width_, Lanes = Lanes_, Threads = Threads_, Batch = Batch_;
   static constexpr bool Small = Small_;
   static_assert(Lanes == 1 || Lanes == 32, "a thread or a warp computes an item");
 };
@@ -57,14 +58,23 @@ __device__ __forceinline__ void map_groups(const Share& share, const MapLines& l
   const MapItems own = share.template items<Config>();
   // No point of a whole group is behind the last one, which the compiler sees by a far end.
   const long long end = lines.points % Config::Width == 0 ? 1ll << 62 : lines.points;
-  for (long long item = own.first; item < lines.items; item += own.step) {
+  const auto compute_item = [&](long long item) {
     const long long line =
         Config::Small ? small_quotient(item, lines.groups) : floor_div(item, lines.groups);
     const long long group =
         Config::Small ? small_remainder(item, lines.groups) : item - line * lines.groups;
     const long long first = group * Config::Width;
     compute(line, Group<Config::Width>{first, lines.points - first, end, vector});
+  };
+  long long item = own.first;
+  if constexpr (Config::Batch > 1) {
+    constexpr int kBatch = Config::Batch;
+    for (; item + (kBatch - 1) * own.step < lines.items; item += kBatch * own.step) {
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i) compute_item(item + i * own.step);
+    }
   }
+  for (; item < lines.items; item += own.step) compute_item(item);
 }
 
 // compute(point) for each of `count` points.

@@ -2,7 +2,7 @@
 
 #include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/elementwise/group_text.h"
-#include "codegen/elementwise/tiled_map.h"
+#include "codegen/maps/tiled_map.h"
 #include "ir/polynomial.h"
 
 namespace redfuser::codegen {

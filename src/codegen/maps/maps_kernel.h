@@ -1,10 +1,9 @@
 // One kernel of several maps: each block belongs to one of them.
 #pragma once
 
-#include <optional>
 #include <vector>
 
-#include "codegen/elementwise/tiled_map.h"
+#include "codegen/maps/map_forms.h"
 
 namespace redfuser::codegen {
 
@@ -12,8 +11,8 @@ inline constexpr const char* kMapsFamily = "maps";
 
 struct MapsKernel {
   std::vector<MapBody> parts;
-  std::vector<std::optional<TiledMap>> tiles;  // by part, where a launch of its own may have them
-  KernelLaunch launch;                         // its grid has the parts' blocks one after the other
+  std::vector<std::vector<MapForm>> forms;  // by part, of a launch of its own
+  KernelLaunch launch;                      // its grid has the parts' blocks one after the other
 
   // Of a thread, by estimate: the most of a part.
   int registers() const;

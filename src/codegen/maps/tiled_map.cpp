@@ -1,8 +1,7 @@
-#include "codegen/elementwise/tiled_map.h"
+#include "codegen/maps/tiled_map.h"
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "ir/polynomial.h"
 
@@ -57,17 +56,6 @@ std::vector<ir::Expr> joined(ir::ExprPool& pool, const std::vector<ir::Expr>& of
     elements = pool.mul(elements, (*next)->extent());
   }
   return axes;
-}
-
-std::vector<ir::Expr> reads_of(const MapShape& shape) {
-  std::vector<ir::Expr> reads;
-  std::set<ir::Expr> seen;
-  for (const Store& store : shape.stores) {
-    visit(store.body, [&](ir::Expr e) {
-      if (e->op == ir::ExprOp::Read && e->integer >= 0 && seen.insert(e).second) reads.push_back(e);
-    });
-  }
-  return reads;
 }
 
 int bytes_of(const std::vector<ir::Expr>& reads) {
@@ -141,7 +129,7 @@ std::variant<TiledMap, std::string> tiled_map(const KernelText& kernel, MapShape
     const auto affine = affine_in(pool, store.offset, along);
     if (!affine || !affine->stride->is_constant(1)) return "its results are not adjacent";
   }
-  const std::vector<ir::Expr> reads = reads_of(shape);
+  const std::vector<ir::Expr> reads = reads_of(shape.stores);
   TiledMap best{std::move(shape), {along}, {}, {}, 0, 0, 0, 0};
   for (size_t i = 0; i + 1 < best.shape.axes.size(); ++i) {
     const ir::Expr across = best.shape.axes[i];
@@ -182,6 +170,7 @@ double TiledMap::time(const StepBuilder& builder, const KnownSizes& sizes) const
       filled(points_along(pool), along_side) * filled(points_across(pool), across_side);
   work.accesses *= idle;
   work.scalars *= idle;
+  work.blocks = work.points * idle / (along_side * across_side);
   return select::time_of(work, builder.target) + kTurn;
 }
 

@@ -1,4 +1,4 @@
-#include "codegen/elementwise/maps_kernel.h"
+#include "codegen/maps/maps_kernel.h"
 
 #include <fmt/format.h>
 
@@ -26,9 +26,7 @@ MapsKernel maps_kernel(StepBuilder& builder, const std::vector<const fuse::MapSt
     MapStores map = stores_of(builder, *step);
     equations += map.equations;
     const MapShape shape = simplified(pool, std::move(map.shape));
-    auto tiled = tiled_map(kernel, shape);
-    auto* tiles = std::get_if<TiledMap>(&tiled);
-    result.tiles.push_back(tiles == nullptr ? std::nullopt : std::optional(std::move(*tiles)));
+    result.forms.push_back(map_forms(builder, shape));
     result.parts.push_back(map_body(kernel, shape, threads));
     MapBody& part = result.parts.back();
     part.blocks = pool.make(ir::ExprOp::Min, {part.blocks, most});
@@ -61,6 +59,7 @@ double MapsKernel::time(const StepBuilder& builder, const KnownSizes& sizes) con
     all.scalars += work.scalars;
     all.specials += work.specials;
     all.points += work.points * part.lanes;
+    all.blocks += work.blocks;
     all.steps = std::max(all.steps, work.steps / part.lanes);
   }
   return std::max(longest, select::time_of(all, builder.target, 1, resident));
@@ -68,9 +67,8 @@ double MapsKernel::time(const StepBuilder& builder, const KnownSizes& sizes) con
 
 double MapsKernel::time_apart(const StepBuilder& builder, const KnownSizes& sizes) const {
   double time = 0;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const double plain = parts[i].time(builder, sizes);
-    time += tiles[i] ? std::min(plain, tiles[i]->time(builder, sizes)) : plain;
+  for (const std::vector<MapForm>& part : forms) {
+    time += part[least_form(part, builder, sizes)].time(builder, sizes);
   }
   return time;
 }

@@ -1,13 +1,13 @@
-// Maps by groups of adjacent points, or by tiles that turn operands which lie across the results.
+// Maps by groups of adjacent points, or by tiles and boxes that turn operands which lie across the
+// results.
 #pragma once
 
 #include <vector>
 
 #include "codegen/core/step_builder.h"
+#include "codegen/maps/map_forms.h"
 
 namespace redfuser::codegen {
-
-inline constexpr const char* kMapFamily = "map";
 
 // The kernels of a map for all sizes, each where it takes less time by estimate.
 void choose_map(StepBuilder& builder, const fuse::MapStep& step);
