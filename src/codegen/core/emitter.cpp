@@ -89,12 +89,6 @@ std::string fast_text(ir::Expr expr, const std::vector<std::string>& args) {
   return pattern.empty() ? "" : scalar_text(pattern, expr->dtype, args);
 }
 
-// Whether a quotient by it is a multiplication.
-bool is_power_of_two(ir::Expr constant) {
-  int exponent = 0;
-  return std::abs(std::frexp(constant->number, &exponent)) == 0.5;
-}
-
 constexpr size_t kLongestNested = 64;
 
 // A name, a literal, a call, or text in parentheses.
@@ -222,8 +216,7 @@ Emitter::Named Emitter::fast_quotient(ir::Expr expr, const Named& dividend, cons
   if (found == names.end()) {
     found = names.emplace(expr->args[1], fresh("by")).first;
     scopes_[divisor.depth].text +=
-        fmt::format("const {} {} = {}({});\n", fast_math_ ? "Divisor" : "ExactDivisor",
-                    found->second, fast_math_ ? "divisor_of" : "exact_divisor_of", divisor.text);
+        fmt::format("const Divisor {} = divisor_of({});\n", found->second, divisor.text);
   }
   Named value = {fmt::format("divide({}, {})", dividend.text, found->second), dividend.depth};
   if (!nested_.contains(expr)) declare(expr, value);
@@ -259,12 +252,10 @@ Emitter::Named Emitter::operation(ir::Expr expr) {
     args[i] = values[i].text;
   }
   const bool single = is_float(expr->dtype) && expr->dtype != DType::Float64;
-  // A divisor of an outer scope has its reciprocal there.
-  if (single && expr->op == ir::ExprOp::Div && values[0].depth > values[1].depth) {
-    const ir::Expr divisor = expr->args[1];
-    const bool prepared = scopes_[values[1].depth].divisors.contains(divisor) ||
-                          (divisor->is_constant() && !is_power_of_two(divisor));
-    if (fast_math_ || prepared) return fast_quotient(expr, values[0], values[1]);
+  // A divisor of an outer scope may have its reciprocal there.
+  if (single && expr->op == ir::ExprOp::Div && values[0].depth > values[1].depth &&
+      (fast_math_ || scopes_[values[1].depth].divisors.contains(expr->args[1]))) {
+    return fast_quotient(expr, values[0], values[1]);
   }
   kernel().note_type(expr->dtype);
   for (ir::Expr arg : expr->args) kernel().note_type(arg->dtype);
