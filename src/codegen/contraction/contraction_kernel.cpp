@@ -1,8 +1,8 @@
 #include "codegen/contraction/contraction_kernel.h"
-#include "codegen/contraction/factor_turns.h"
 
 #include <fmt/format.h>
 
+#include "codegen/contraction/factor_turns.h"
 #include "codegen/core/emitter.h"
 #include "codegen/core/size_classes.h"
 #include "codegen/elementwise/elementwise_kernel.h"

@@ -17,8 +17,8 @@ namespace redfuser::codegen {
 //
 // so that N1 + N2 terms stand for N, and no function is of all of ρ, q and t2. Where the results
 // have an axis of two points of which the second one's angle is a quarter of a turn behind the
-// first one's, P and Q serve both. After Cooley and
-// Tukey, An algorithm for the machine calculation of complex Fourier series (1965).
+// first one's, P and Q serve both. After Cooley and Tukey, An algorithm for the machine calculation
+// of complex Fourier series (1965).
 struct FactoredTurns {
   DType dtype;                      // of P, Q and the table
   ir::Expr elements;                // the number of P and Q
@@ -29,8 +29,7 @@ struct FactoredTurns {
 };
 
 // The factors of a store's sum, by a table in the buffer `scratch` and by P and Q in the next one;
-// nullopt for other stores, and
-// for a number of points that has no two factors near each other.
+// nullopt for other stores, and for a number of points that has no two factors near each other.
 std::optional<FactoredTurns> factored_turns(ir::ExprPool& pool, const std::vector<ir::Expr>& axes,
                                             const Store& store, int64_t scratch);
 

@@ -1,7 +1,6 @@
 #include "codegen/core/emitter.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <limits>
 #include <set>

@@ -43,8 +43,8 @@ class Sides {
     }
     return points;
   }
-  // Makes the run so much longer by its next axis, up to `most` points of the box; false: it has
-  // none, or there is no room.
+  // Multiplies the run's points by about `factor` along its next axis, up to `most` points of the
+  // box. Returns false where the run has all axes already, or the box is full.
   bool extend(const std::vector<ir::Expr>& strides, int64_t factor, int64_t most) {
     int64_t points = 1;
     std::optional<size_t> axis;
