@@ -211,13 +211,6 @@ __device__ __forceinline__ unsigned long long to_unsigned(T x) {
   return x < T(18446744073709551616.0) ? static_cast<unsigned long long>(x) : 0;
 }
 
-// Of an integer of at most 16 bits. A multiprocessor converts 16 numbers in a cycle, and adds 128.
-__device__ __forceinline__ float small_to_float(long long x) {
-  FloatBits sum;
-  sum.bits = 0x4b400000u + static_cast<unsigned>(static_cast<int>(x));  // 1.5 · 2^23 + x
-  return sum.value - 12582912.0f;
-}
-
 // Functions for results that are rounded to 16 bits, with a relative error of about 1e-6. They have
 // no branches, so that evaluations of neighbouring elements overlap.
 

@@ -85,12 +85,6 @@ TEST(DeviceIntegers, AreTheWordsOfEveryOperation) {
   }
 }
 
-TEST(DeviceIntegers, AreFloatsWhereTheyAreSmall) {
-  for (int64_t word = -32768; word < 65536; ++word) {
-    EXPECT_EQ(device::small_to_float(word), static_cast<float>(word));
-  }
-}
-
 // The bits of a division, but for quotients below 2^-100, which may be two units off.
 TEST(DeviceQuotients, AreThoseOfADivision) {
   constexpr float kInfinite = INFINITY;
@@ -191,7 +185,7 @@ const TextCase kTexts[] = {
     {"add4", DType::Int4, of_both<ir::ExprOp::Add>, "narrow_signed<4>(wrapping_add(a, b))"},
     {"to_uint4", DType::Float32, cast<DType::UInt4>, "narrow_unsigned<4>(to_int32(a))"},
     {"to_int2", DType::UInt8, cast<DType::Int2>, "narrow_signed<2>(a)"},
-    {"from_int2", DType::Int2, cast<DType::Float32>, "small_to_float(a)"},
+    {"from_int2", DType::Int2, cast<DType::Float32>, "static_cast<float>(a)"},
     {"to_uint32", DType::Float32, cast<DType::UInt32>,
      "static_cast<long long>(static_cast<unsigned>(to_integer(a)))"},
 };

@@ -23,10 +23,6 @@ std::string cast_text(DType to, DType from, const std::string& x) {
   }
   if (value_type(from) == value_type(to) && (is_float(to) || from == to)) return x;
   if (to == DType::Bool) return fmt::format("({} != 0)", x);
-  constexpr int kSmall = 16;
-  if (is_integer(from) && bits_of(from) <= kSmall && is_float(to) && to != DType::Float64) {
-    return fmt::format("small_to_float({})", x);
-  }
   if (is_float(to) || from == DType::Bool) {
     return fmt::format("static_cast<{}>({})", value_type(to), x);
   }
