@@ -16,7 +16,7 @@ inline std::vector<IntegerProductGraph> integer_convolution_graphs() {
   };
   const std::string same = "pads = [1, 1, 1, 1]";
   return {
-      graph("without_zeros", "int8[m, 16, 9, 11] x, int8[24, 16, 3, 3] w", "int32[m, 24, 7, 9]",
+      graph("without_zeros", "int8[m, 20, 9, 11] x, int8[48, 20, 3, 3] w", "int32[m, 48, 7, 9]",
             convolved("group = 1", "")),
       graph("padded", "uint8[m, 32, 14, 14] x, uint8[40, 32, 3, 3] w, uint8 zx, uint8 zw",
             "int32[m, 40, 14, 14]", convolved(same, ", zx, zw")),
