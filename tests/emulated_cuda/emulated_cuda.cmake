@@ -24,8 +24,27 @@ foreach(library IN ITEMS cuda:1 nvrtc:13 cublasLt:13)
 endforeach()
 target_link_libraries(emulated_cublasLt PRIVATE emulated_cuda)
 set_target_properties(emulated_cublasLt PROPERTIES BUILD_RPATH "$ORIGIN")
-target_compile_definitions(emulated_nvrtc PRIVATE REDFUSER_COMPILER="${CMAKE_CXX_COMPILER}"
-                           REDFUSER_TESTS="${PROJECT_SOURCE_DIR}/tests")
+
+# Kernels include the emulation's headers, which take longer to compile than a kernel.
+set(emulated_flags -std=c++20 -O1 -w -fPIC -fno-strict-aliasing -ffp-contract=off -fno-gnu-unique
+    -fvisibility=hidden)
+set(emulated_header emulated_cuda/hopper_instructions.h)
+set(emulated_include ${emulated_cuda_folder}/include)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  file(GLOB emulated_headers ${CMAKE_CURRENT_LIST_DIR}/*.h)
+  file(MAKE_DIRECTORY ${emulated_include}/emulated_cuda)
+  add_custom_command(OUTPUT ${emulated_include}/${emulated_header}.gch
+    COMMAND ${CMAKE_CXX_COMPILER} ${emulated_flags} -I${PROJECT_SOURCE_DIR}/tests -x c++-header
+            ${PROJECT_SOURCE_DIR}/tests/${emulated_header}
+            -o ${emulated_include}/${emulated_header}.gch
+    DEPENDS ${emulated_headers} VERBATIM)
+  add_custom_target(emulated_precompiled DEPENDS ${emulated_include}/${emulated_header}.gch)
+  add_dependencies(emulated_nvrtc emulated_precompiled)
+endif()
+list(JOIN emulated_flags " " emulated_flags)
+target_compile_definitions(emulated_nvrtc PRIVATE
+  REDFUSER_COMPILER="${CMAKE_CXX_COMPILER} ${emulated_flags} -I${emulated_include}"
+  REDFUSER_TESTS="${PROJECT_SOURCE_DIR}/tests")
 
 # Tests of tests/cuda on this GPU, some of every kernel family. All of them run so:
 #   REDFUSER_CUDA_LIBRARIES=build/tests/emulated_cuda build/tests/redfuser_tests --gtest_filter=...

@@ -52,11 +52,8 @@ bool build(Program& program, int architecture, const fs::path& folder) {
   const fs::path source = folder / "kernel.cpp", library = folder / "kernel.so",
                  log = folder / "log";
   std::ofstream(source) << redfuser::emulated_cuda::host_source(program.source, architecture);
-  const std::string command =
-      std::string(REDFUSER_COMPILER) +
-      " -std=c++20 -O1 -w -fPIC -shared -fno-strict-aliasing "
-      "-ffp-contract=off -fno-gnu-unique -fvisibility=hidden -I" REDFUSER_TESTS " " +
-      source.string() + " -o " + library.string() + " > " + log.string() + " 2>&1";
+  const std::string command = REDFUSER_COMPILER " -shared -I" REDFUSER_TESTS " " + source.string() +
+                              " -o " + library.string() + " > " + log.string() + " 2>&1";
   const bool built = std::system(command.c_str()) == 0;
   program.log = contents(log);
   if (built) program.code = contents(library);

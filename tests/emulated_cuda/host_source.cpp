@@ -108,8 +108,8 @@ std::string entries(const std::string& text) {
 std::string host_source(const std::string& cuda, int architecture) {
   const std::string text =
       with_dynamic_shared(without_assembler(without_comments_and_macros(cuda)));
-  return "#define __CUDA_ARCH__ " + std::to_string(architecture * 10) +
-         "\n#include \"emulated_cuda/hopper_instructions.h\"\n" + text + "\n" + entries(text);
+  return "#include \"emulated_cuda/hopper_instructions.h\"\n#define __CUDA_ARCH__ " +
+         std::to_string(architecture * 10) + "\n" + text + "\n" + entries(text);
 }
 
 }  // namespace redfuser::emulated_cuda

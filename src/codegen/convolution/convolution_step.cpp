@@ -84,7 +84,7 @@ ir::Expr ConvolutionStep::element(ir::Expr sum) const {
 
 bool channels_last(const Target& target, int64_t value) {
   const MemoryOrder* order = target.order_of(value);
-  return order != nullptr && order->back() == 1;
+  return order != nullptr && order->front() == 0 && order->back() == 1;
 }
 
 }  // namespace redfuser::codegen

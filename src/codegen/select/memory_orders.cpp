@@ -154,13 +154,13 @@ class Orders {
     if (!takes_any_order(node) || !is_image(value(node.inputs[0]))) return;
     want(node.inputs[0]);
     for (const ir::ValueId written : step.writes) want(written);
-    order_weights(node.inputs[1]);
+    order_weights(node.inputs[1], ops::NodeView(graph_, node).integer("group", 1) > 1);
   }
 
-  void order_weights(ir::ValueId id) {
+  void order_weights(ir::ValueId id, bool grouped) {
     const ir::Value& weights = value(id);
     if (!weights.constant.defined() || !is_image(weights) || !only_weights(id)) return;
-    const bool depthwise = weights.shape[1]->is_constant(1);
+    const bool depthwise = grouped && weights.shape[1]->is_constant(1);
     MemoryOrder& order = orders_[id] = channels_last(weights.shape.size());
     // The kernel's places come first.
     if (depthwise) std::rotate(order.begin(), order.begin() + 1, order.end() - 1);
