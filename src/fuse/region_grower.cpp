@@ -88,10 +88,26 @@ std::optional<RegionDraft> RegionGrower::grow_back(ir::NodeId seed) {
 const RegionGrower::Candidate& RegionGrower::candidate(const RegionDraft& draft) const {
   const auto [entry, added] = tried_.try_emplace({draft.owned, draft.shared});
   if (added) {
-    entry->second =
-        try_cascade(facts_, memo_, draft.owned, draft.shared, taken_.pinned, cascade::Axes::Shared);
+    entry->second = sizes_itself(draft)
+                        ? Candidate(CandidateRefusal{"a size follows from what it computes"})
+                        : try_cascade(facts_, memo_, draft.owned, draft.shared, taken_.pinned,
+                                      cascade::Axes::Shared);
   }
   return entry->second;
+}
+
+bool RegionGrower::sizes_itself(const RegionDraft& draft) const {
+  const auto has = [&](ir::NodeId node) {
+    return draft.owned.count(node) > 0 || draft.shared.count(node) > 0;
+  };
+  const auto sizes = [&](ir::NodeId node) {
+    const auto& reads = facts_.reads(node);
+    return facts_.binds(node) && std::any_of(reads.begin(), reads.end(), [&](ir::ValueId read) {
+             return facts_.binds_by(node, read) && has(facts_.producer(read));
+           });
+  };
+  return std::any_of(draft.owned.begin(), draft.owned.end(), sizes) ||
+         std::any_of(draft.shared.begin(), draft.shared.end(), sizes);
 }
 
 void RegionGrower::finish(RegionDraft& draft) const {

@@ -57,6 +57,9 @@ class RegionGrower {
   using Candidate = std::variant<CascadeCandidate, CandidateRefusal>;
   // The cascade of the draft's nodes, for a trial: with shared axes.
   const Candidate& candidate(const RegionDraft& draft) const;
+  // Whether a node's output sizes follow from the contents of a value that the draft computes: a
+  // step's sizes are known before it runs.
+  bool sizes_itself(const RegionDraft& draft) const;
   // Gives the draft a cascade with axes of its own.
   void finish(RegionDraft& draft) const;
   // Forms the cascade of the draft's nodes; false if there is none, or if a value that the region

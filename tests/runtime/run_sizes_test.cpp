@@ -124,6 +124,37 @@ TEST(RunSizes, FollowFromValuesWithinAPlan) {
   }
 }
 
+// A length that a reduction computes, as that of a speech is the sum of its durations: the plan has
+// it in memory before it makes positions of it.
+TEST(RunSizes, FollowFromReductionsWithinAPlan) {
+  constexpr const char* kLength =
+      "(float[1, 1, n] x) => (float[1, k] y, float[1, 1, n] d) { low = Constant<value_float = "
+      "1.0>() "
+      "one = Constant<value_ints = [1]>() axis = Constant<value_ints = [0]>() "
+      "zero = Constant<value_int = 0>() "
+      "step = Constant<value_int = 1>() e = Exp(x) d = Ceil(e) both = Constant<value_ints = [1, "
+      "2]>() "
+      "s = ReduceSum<keepdims = 0>(d, both) c = Max(s, low) lengths = Cast<to = 7>(c) ";
+  for (const char* last : {"last = ReduceMax<keepdims = 0>(lengths) ",
+                           "first = Constant<value_int = 0>() last = Gather(lengths, first) "}) {
+    SCOPED_TRACE(last);
+    const Model model = Model::parse(
+        std::string(kHead) + kLength + last +
+        "at = Range(zero, last, step) rows = Unsqueeze(lengths, one) columns = Unsqueeze(at, axis) "
+        "inside = Less(columns, rows) y = Cast<to = 1>(inside) }");
+    EXPECT_TRUE(model.handle()->needs_values.empty());
+    const auto program = compile(model).handle();
+    ThreadPool pool(1);
+    runtime::PlanRun plan(program, pool, false);
+    for (const int64_t n : {1, 4, 9}) {
+      const Tensor x = ramp({1, 1, n}, -2);
+      const std::vector<const Tensor*> inputs = {&x};
+      const std::vector<Tensor> outputs = plan.run(inputs, int64_t{1} << 30, nullptr, nullptr);
+      expect_equal({{"y", outputs[0]}, {"d", outputs[1]}}, evaluated(model, {{"x", x}}));
+    }
+  }
+}
+
 // So that equal inputs give equal bits, whatever sizes a session has seen between.
 TEST(RunSizes, KeepTheirProgram) {
   const Model model = squeezed();
