@@ -83,6 +83,22 @@ TEST(CodegenScanSizes, ChooseAFormAndCompile) {
 }
 
 // More lines than blocks at once leave nothing to share.
+TEST(CodegenScanSizes, EverySizeHasAConfiguration) {
+  for (const bool columns : {false, true}) {
+    for (const int bytes : {4, 8}) {
+      codegen::ScanFacts facts;
+      facts.columns = columns;
+      facts.state_bytes = bytes;
+      for (int64_t beside = 1; beside <= (columns ? 40 : 1); ++beside) {
+        for (int64_t length = 1; length <= 300; length += 1 + length / 8) {
+          EXPECT_FALSE(codegen::scan_configs(facts, {2, beside, length}).empty())
+              << columns << ": " << length << " x " << beside;
+        }
+      }
+    }
+  }
+}
+
 TEST(CodegenScanSizes, FewLongLinesAreShared) {
   const codegen::Target target;
   for (const bool columns : {false, true}) {

@@ -44,8 +44,8 @@ class CudaScan : public ::testing::TestWithParam<ScanCase> {
   }
 };
 
-constexpr std::pair<int64_t, int64_t> kSizes[] = {{1, 1},     {5, 31},    {31, 5},    {300, 257},
-                                                  {3, 20000}, {20000, 3}, {2, 300001}};
+constexpr std::pair<int64_t, int64_t> kSizes[] = {{1, 1},     {7, 4},     {5, 31},    {31, 5},
+                                                  {300, 257}, {3, 20000}, {20000, 3}, {2, 300001}};
 
 TEST_P(CudaScan, AgreesWithTheCpuForOpenSizes) {
   SessionOptions on_gpu;

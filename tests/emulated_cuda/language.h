@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <numbers>
 #include <type_traits>
 #include <utility>
 
@@ -84,6 +85,14 @@ constexpr std::common_type_t<A, B> max(A a, B b) {
   return T(a) > T(b) ? T(a) : T(b);
 }
 using std::isfinite, std::isinf, std::isnan;
+// Of half turns, exact at quarters of a turn.
+inline double sinpi(double x) {
+  const double turn = std::remainder(x, 2.0), size = std::fabs(turn);
+  return std::copysign(std::sin(std::numbers::pi * (size > 0.5 ? 1 - size : size)), turn);
+}
+inline double cospi(double x) { return sinpi(0.5 - std::fabs(std::remainder(x, 2.0))); }
+inline float sinpif(float x) { return static_cast<float>(sinpi(x)); }
+inline float cospif(float x) { return static_cast<float>(cospi(x)); }
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
 inline float __frcp_rn(float x) { return 1.0f / x; }

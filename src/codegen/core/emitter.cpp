@@ -1,8 +1,11 @@
 #include "codegen/core/emitter.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
+#include <numbers>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
@@ -77,6 +80,28 @@ std::string code_text(ir::Expr cast, const std::function<std::string(ir::Expr)>&
               : text_of(x);
   return fmt::format("to_low_bit{}<{}>({})", x == inner ? "_saturated" : "",
                      value_type(cast->dtype), value);
+}
+
+struct HalfTurns {
+  ir::Expr factor;
+  double number;
+};
+
+// The angle of a sine or cosine, where that is a factor times half turns in double precision, as no
+// number of a float graph is.
+std::optional<HalfTurns> half_turns_of(ir::Expr expr) {
+  if (expr->op != ir::ExprOp::Sin && expr->op != ir::ExprOp::Cos) return std::nullopt;
+  const ir::Expr angle = expr->args[0];
+  if (angle->op != ir::ExprOp::Mul || angle->args.size() != 2) return std::nullopt;
+  for (const size_t i : {0, 1}) {
+    const ir::Expr number = angle->args[i];
+    if (number->op != ir::ExprOp::Constant) continue;
+    const double turns = std::round(number->number / std::numbers::pi);
+    if (turns != 0 && turns * std::numbers::pi == number->number) {
+      return HalfTurns{angle->args[1 - i], turns};
+    }
+  }
+  return std::nullopt;
 }
 
 // Empty for operations without a fast form.
@@ -222,7 +247,22 @@ Emitter::Named Emitter::fast_quotient(ir::Expr expr, const Named& dividend, cons
   return value;
 }
 
+// Half turns are exact in sinpi and cospi, which take no slow path for large angles either.
+Emitter::Named Emitter::function_of_turn(ir::Expr expr, ir::Expr of, double half_turns) {
+  const Named factor = named(of);
+  kernel().note_type(expr->dtype);
+  Named value = {fmt::format("{}pi{}({} * {})", expr->op == ir::ExprOp::Sin ? "sin" : "cos",
+                             expr->dtype == DType::Float64 ? "" : "f",
+                             literal(half_turns, expr->dtype), factor.text),
+                 factor.depth};
+  declare(expr, value);
+  return value;
+}
+
 Emitter::Named Emitter::operation(ir::Expr expr) {
+  if (const auto angle = half_turns_of(expr)) {
+    return function_of_turn(expr, angle->factor, angle->number);
+  }
   std::vector<std::string> args;
   size_t depth = 0;
   if (rounds_to_code(expr)) {

@@ -68,6 +68,8 @@ class Emitter {
   Named named(ir::Expr expr);
   Named known(ir::Expr expr) const;
   Named operation(ir::Expr expr);
+  // A sine or cosine of `of` times so many half turns.
+  Named function_of_turn(ir::Expr expr, ir::Expr of, double half_turns);
   Named fast_quotient(ir::Expr expr, const Named& dividend, const Named& divisor);
   bool is_loose(ir::Expr expr) const;
   void declare(ir::Expr expr, Named& value);

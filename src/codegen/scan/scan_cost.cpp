@@ -121,13 +121,16 @@ std::vector<ScanConfig> scan_configs(const ScanFacts& facts, const ScanSizes& si
     }
     return result;
   }
-  for (int width = widest; width >= 1; width /= 2) {
-    if (sizes.beside % width != 0) continue;
-    for (int across = 2; across <= 32; across *= 2) {
-      if (across > 2 && int64_t{across} * width >= 2 * sizes.beside) break;
-      for (int threads = std::max(64, across); threads <= 512; threads *= 2) {
-        if (threads / across > 32) break;
-        for (int depth = 2; depth <= 16; depth *= 2) push({across, threads, depth, width});
+  // Lines shorter than every tile of several elements a thread take one.
+  for (int least = 2; result.empty() && least >= 1; --least) {
+    for (int width = widest; width >= 1; width /= 2) {
+      if (sizes.beside % width != 0) continue;
+      for (int across = 2; across <= 32; across *= 2) {
+        if (across > 2 && int64_t{across} * width >= 2 * sizes.beside) break;
+        for (int threads = std::max(64, across); threads <= 512; threads *= 2) {
+          if (threads / across > 32) break;
+          for (int depth = least; depth <= 16; depth *= 2) push({across, threads, depth, width});
+        }
       }
     }
   }

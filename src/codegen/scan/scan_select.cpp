@@ -25,8 +25,8 @@ class Choice {
     const auto sizes = known(KnownSizes());
     if (sizes) {
       const auto all = choices(*sizes);
-      if (!all.empty()) return add_config(config_of(all.front().choice), nullptr);
-      return;
+      RF_CHECK(!all.empty(), "no configuration scans {} elements", sizes->length);
+      return add_config(config_of(all.front().choice), nullptr);
     }
     // Sizes known at run time only: short lines, few long ones, the rest.
     ir::Expr is_short = less_equal(pool_, form_.length(), pool_.integer(kShort));

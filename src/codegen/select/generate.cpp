@@ -73,6 +73,8 @@ GpuStep generate(const ir::Graph& graph, const fuse::Step& step, const Target& t
   builder.sizes = sizes;
   builder.result.left_out = left_out;
   std::visit(Generator{builder}, step.kind);
+  RF_CHECK(!builder.result.calls.empty() || std::holds_alternative<fuse::AliasStep>(step.kind),
+           "no kernel computes {}", step.label);
   finish_offers(builder);
   return std::move(builder.result);
 }
