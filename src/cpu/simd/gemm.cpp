@@ -423,8 +423,8 @@ void multiply_part(const GemmArgs& g, const RowsOfA<T>& a, int64_t first, int64_
   }
 }
 
-// Products with packed panels of the whole depth. Where A stays near, each panel is read from end to
-// end.
+// Products with packed panels of the whole depth. Where A stays near, each panel is read from end
+// to end.
 template <class T>
 void multiply_panels(const GemmArgs& g, const Scratch<T>& scratch) {
   constexpr int64_t kPanel = Blocks<T>::kPanel, kNearBytes = 1 << 19;

@@ -71,8 +71,7 @@ ir::Expr ProductPlan::copied(Specializer& specializer, ir::Expr expr) {
 }
 
 bool ProductPlan::separate_floats(const ir::Graph& graph, Specializer& specializer,
-                                  const OperandAxes& axes,
-                                  const TileBuilder::DimsOf& dims) {
+                                  const OperandAxes& axes, const TileBuilder::DimsOf& dims) {
   bool f64 = false;
   const auto operand = [&](ir::Expr read, const std::vector<ir::Expr>& rows, DType& dtype,
                            SeparatedOffset& to) {
@@ -205,8 +204,8 @@ void ProductPlan::multiply_into(const RunContext& context, const Extents& extent
     g.panels = static_cast<const char*>(panels_[i]->data()) +
                region.column * extents.k * static_cast<int64_t>(size_of(dtype_));
   } else {
-    g.b = view_of(b_[i], data(step_.b[i], b_[i]), b_dtypes_[i], region.batch, 2, 0, 1,
-                  region.column);
+    g.b =
+        view_of(b_[i], data(step_.b[i], b_[i]), b_dtypes_[i], region.batch, 2, 0, 1, region.column);
   }
   g.c = c;
   g.c_stride = c_stride;
