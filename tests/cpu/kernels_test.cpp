@@ -267,7 +267,17 @@ struct CpuProduct : CpuMap {
   ir::Expr leaf(DType dtype = DType::Float32, int64_t number = 0) {
     return p.leaf(ir::LeafKind::Product, number, dtype);
   }
+  // Also with constants on the right, which are packed once.
   void check_product(const fuse::ProductStep& step, double tolerance) {
+    check_run(step, tolerance);
+    for (const ir::Expr read : step.b) {
+      const auto value = static_cast<ir::ValueId>(read->integer);
+      if (read->op != ir::ExprOp::Read) return;
+      h.graph.values[static_cast<size_t>(value)].constant = h.tensor(value);
+    }
+    check_run(step, tolerance);
+  }
+  void check_run(const fuse::ProductStep& step, double tolerance) {
     h.run(step);
     ir::Expr expected = p.rewrite(step.epilogue, [&](ir::Expr e) -> ir::Expr {
       if (e->op != ir::ExprOp::Leaf) return nullptr;
@@ -286,6 +296,8 @@ TEST_F(CpuProduct, EveryTransposition) {
                                                                {300, 1, 40},
                                                                {5, 7, 1},
                                                                {13, 17, 0},
+                                                               {16, 70, 700},
+                                                               {500, 129, 300},
                                                                {263, 271, 300}}) {
     SCOPED_TRACE(testing::Message() << M << "x" << N << "x" << K);
     ir::Expr em = p.integer(M), en = p.integer(N), ek = p.integer(K);

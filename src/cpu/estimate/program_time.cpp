@@ -327,15 +327,16 @@ double product_time(const ProductSizes& p, const select::CpuMachine& machine) {
   constexpr double kFewestRows = 4;  // of a register block: they take as long as fewer
   const double wide = whole_vectors(p.n, machine), result = p.m * p.n / machine.product_out_rate;
   const double call = machine.product_call + result;
-  if (p.m <= static_cast<double>(kRowsInPlace) && !p.half) {
+  if (p.m <= static_cast<double>(kRowsInPlace) && !p.half && !p.packed) {
     const double once = p.along_columns ? machine.product_row_rate : machine.product_dot_rate;
     return call + wide * p.k * (1 / once + p.m / machine.product_rate);
   }
   const double last = std::fmod(p.m, machine.block_rows);
   const double rows = p.m - last + (last > 0 ? std::max(last, kFewestRows) : 0);
   const bool across = p.half && !p.along_columns;
-  return call + rows * wide * p.k / machine.product_rate +
-         wide * p.k / (across ? machine.pack_half_rate : machine.pack_rate);
+  const double multiplied = call + rows * wide * p.k / machine.product_rate;
+  if (p.packed) return multiplied;
+  return multiplied + wide * p.k / (across ? machine.pack_half_rate : machine.pack_rate);
 }
 
 TaskTime task_time(const TileProgram& program, const select::CpuMachine& machine) {

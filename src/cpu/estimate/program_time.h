@@ -21,6 +21,7 @@ TaskTime task_time(const TileProgram& program, const select::CpuMachine& machine
 struct ProductSizes {
   double m, n, k;
   bool half, along_columns;
+  bool packed = false;  // the right operand, once for all runs
 };
 double product_time(const ProductSizes& p, const select::CpuMachine& machine = this_machine());
 

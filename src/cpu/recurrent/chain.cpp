@@ -92,6 +92,14 @@ void Chain<Matrix>::load_bias() {
 }
 
 template <typename Matrix>
+void Chain<Matrix>::reserve(int64_t steps) {
+  if (steps * count_ <= capacity_) return;
+  capacity_ = steps * count_;
+  sums_ = Tensor(sizeof(T) == sizeof(float) ? DType::Float32 : DType::Float64,
+                 {capacity_ * shape_.gates() * shape_.hidden});
+}
+
+template <typename Matrix>
 void Chain<Matrix>::begin(int64_t step, int64_t steps) {
   begin_ = step;
   offsets_.clear();
@@ -105,8 +113,6 @@ void Chain<Matrix>::begin(int64_t step, int64_t steps) {
     }
   }
   inputs_.assign(tensors_.x, offsets_, shape_.input);
-  capacity_ = std::max(capacity_, steps * count_);
-  sums_.resize(static_cast<size_t>(capacity_ * shape_.gates() * shape_.hidden));
 }
 
 template <typename Matrix>

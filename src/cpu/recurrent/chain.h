@@ -6,6 +6,7 @@
 
 #include "base/memory_budget.h"
 #include "cpu/recurrent/layer.h"
+#include "redfuser/tensor.h"
 
 namespace redfuser::cpu {
 
@@ -19,7 +20,10 @@ class Chain {
         const LayerTensors<T>& tensors, int64_t direction, int64_t first, int64_t count);
 
   int64_t count() const { return count_; }
-  // Makes `steps` steps from `step` on the present ones.
+  // Room for so many present steps. Called by the thread of the run, whose memory is kept for later
+  // runs.
+  void reserve(int64_t steps);
+  // Makes `steps` steps from `step` on the present ones, of at most as many as there is room for.
   void begin(int64_t step, int64_t steps);
   // The products with the input of `rows` rows from `row` on: a row for each present step and
   // sequence.
@@ -49,7 +53,7 @@ class Chain {
   int64_t y_row(int64_t b, int64_t step) const;
   T* sums(int64_t block, int64_t row) {
     const int64_t before = block * RecurrentShape::kUnits * capacity_;
-    return sums_.data() + shape_.gates() * (before + row * shape_.units(block));
+    return sums_.as<T>() + shape_.gates() * (before + row * shape_.units(block));
   }
 
   const RecurrentShape& shape_;
@@ -60,7 +64,8 @@ class Chain {
   int64_t begin_ = 0, capacity_ = 0;  // the first present step; rows of sums_
   int present_ = 0;
   ChargedVector<T> bias_, next_bias_;  // of blocks, as their columns; of a linear GRU's n
-  ChargedVector<T> sums_, c_, reset_;
+  Tensor sums_;
+  ChargedVector<T> c_, reset_;
   std::array<ChargedVector<T>, 2> h_;  // of the step before and of this one
   std::vector<int64_t> offsets_, state_offsets_;
   typename Matrix::Rows inputs_, states_, resets_;

@@ -93,6 +93,7 @@ class LayerRun {
 
   void project(int64_t begin, int64_t steps) {
     const int64_t total = work(shape_.batch * steps, shape_.input), blocks = shape_.blocks();
+    for (Chain<Matrix>& chain : chains_) chain.reserve(steps);
     each(size(), shape_.directions * shape_.batch * steps * shape_.input,
          [&](int64_t task) { chain(task).begin(begin, steps); });
     const int64_t tasks = size() * blocks;

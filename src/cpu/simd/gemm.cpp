@@ -70,13 +70,17 @@ struct Blocks {
     const bool whole = padded || columns == vectors * W;
     const int64_t blocks = (m + kBlockRows - 1) / kBlockRows;
     const int64_t share = (k * kPanel / blocks + kLine - 1) / kLine * kLine;
-    if (blocks < kFewestBlocks) next = nullptr;
-    for (int64_t i = 0; i < m; i += kBlockRows) {
+    const bool few = next != nullptr && blocks < kFewestBlocks;
+    if (few) next = nullptr;
+    int rows = 0;
+    for (int64_t i = 0; i < m; i += rows) {
       for (int64_t l = 0; next != nullptr && l < share; l += kLine) {
-        __builtin_prefetch(next + i / kBlockRows * share + l, 0, 2);
+        __builtin_prefetch(next + l, 0, 2);
       }
-      const int rows = static_cast<int>(m - i < kBlockRows ? m - i : kBlockRows);
+      if (next != nullptr) next += share;
+      rows = next_rows(m - i);
       const BlockFn<T> block = vectors == 1               ? of_rows<1>(rows)
+                               : few && i == 0            ? of_rows<2, ReadsB::FetchesB>(rows)
                                : far_rows && i + rows < m ? of_rows<2, ReadsB::FetchesA>(rows)
                                                           : of_rows<2>(rows);
       T* target = c + i * c_stride;
@@ -384,39 +388,57 @@ void multiply_block(const GemmArgs& g, int64_t k0, int64_t depth, int64_t j0, in
   }
 }
 
-// Products with packed panels of the whole depth. One or two rows are multiplied with several
-// panels at a time: with one, each sum would wait for the one before.
+// Rows `a` of A, from row `first` on, times part [p, p + depth) of the panels of columns [begin,
+// end). One or two rows are multiplied with several panels at a time: with one, each sum would wait
+// for the one before.
 template <class T>
-void multiply_panels(const GemmArgs& g, const Scratch<T>& scratch) {
+void multiply_part(const GemmArgs& g, const RowsOfA<T>& a, int64_t first, int64_t rows, int64_t p,
+                   int64_t depth, int64_t begin, int64_t end) {
   using B = Blocks<T>;
   constexpr int64_t kPanel = B::kPanel;
   const T* panels = static_cast<const T*>(g.panels);
-  const int64_t step = in_place<T>(g.a) ? g.m : kRows;
-  for (int64_t p = 0; p < g.k; p += kDepth) {
-    const int64_t depth = g.k - p < kDepth ? g.k - p : kDepth;
-    const bool accumulate = g.accumulate || p > 0;
-    for (int64_t i = 0; i < g.m; i += step) {
-      const int64_t rows = g.m - i < step ? g.m - i : step;
-      const RowsOfA<T> a = rows_of<T>(g, i, rows, p, depth, scratch.a);
-      T* c = static_cast<T*>(g.c) + i * g.c_stride;
-      const int64_t together = rows == 1 ? 4 : 2;
-      int64_t j = 0;
-      for (; rows <= 2 && j + together * kPanel <= g.n; j += together * kPanel) {
-        const T* b = panels + j * g.k + p * kPanel;
-        if (rows == 1) {
-          gemm_pairs<T, 1, 8>(depth, a.data, a.stride, b, kPanel, kPanel * g.k, c + j, g.c_stride,
-                              accumulate);
-        } else {
-          gemm_pairs<T, 2, 4>(depth, a.data, a.stride, b, kPanel, kPanel * g.k, c + j, g.c_stride,
-                              accumulate);
-        }
-      }
-      for (; j < g.n; j += kPanel) {
-        const int64_t columns = g.n - j < kPanel ? g.n - j : kPanel;
-        const int64_t width = columns > VectorOf<T>::kWidth ? kPanel : VectorOf<T>::kWidth;
-        const T* next = panels + (j + kPanel) * g.k + p * kPanel;
-        B::panel(rows, columns, depth, a.data, a.stride, panels + j * g.k + p * width, c + j,
-                 g.c_stride, g.c_padded, accumulate, j + 2 * kPanel <= g.n ? next : nullptr);
+  const bool accumulate = g.accumulate || p > 0;
+  T* c = static_cast<T*>(g.c) + first * g.c_stride;
+  const int64_t together = rows == 1 ? 4 : 2;
+  int64_t j = begin;
+  for (; rows <= 2 && j + together * kPanel <= end; j += together * kPanel) {
+    const T* b = panels + j * g.k + p * kPanel;
+    if (rows == 1) {
+      gemm_pairs<T, 1, 8>(depth, a.data, a.stride, b, kPanel, kPanel * g.k, c + j, g.c_stride,
+                          accumulate);
+    } else {
+      gemm_pairs<T, 2, 4>(depth, a.data, a.stride, b, kPanel, kPanel * g.k, c + j, g.c_stride,
+                          accumulate);
+    }
+  }
+  for (; j < end; j += kPanel) {
+    const int64_t columns = g.n - j < kPanel ? g.n - j : kPanel;
+    const int64_t width = columns > VectorOf<T>::kWidth ? kPanel : VectorOf<T>::kWidth;
+    const T* b = panels + j * g.k + p * width;
+    // The part after it in memory, or of the next panel.
+    const T* next = b + (end - begin <= kPanel ? depth : g.k) * width;
+    const bool last = next + depth * kPanel > panels + g.n / kPanel * kPanel * g.k;
+    B::panel(rows, columns, depth, a.data, a.stride, b, c + j, g.c_stride, g.c_padded, accumulate,
+             last ? nullptr : next);
+  }
+}
+
+// Products with packed panels of the whole depth. Where A stays near, each panel is read from end
+// to end.
+template <class T>
+void multiply_panels(const GemmArgs& g, const Scratch<T>& scratch) {
+  constexpr int64_t kPanel = Blocks<T>::kPanel, kNearBytes = 1 << 19;
+  const bool direct = in_place<T>(g.a);
+  const int64_t step = direct ? g.m : kRows;
+  const bool near = direct && g.m > 2 && g.m * g.k * static_cast<int64_t>(sizeof(T)) <= kNearBytes;
+  const int64_t width = near ? kPanel : g.n;
+  for (int64_t j = 0; j < g.n; j += width) {
+    for (int64_t p = 0; p < g.k; p += kDepth) {
+      const int64_t depth = g.k - p < kDepth ? g.k - p : kDepth;
+      for (int64_t i = 0; i < g.m; i += step) {
+        const int64_t rows = g.m - i < step ? g.m - i : step;
+        const RowsOfA<T> a = rows_of<T>(g, i, rows, p, depth, scratch.a);
+        multiply_part<T>(g, a, i, rows, p, depth, j, g.n - j < width ? g.n : j + width);
       }
     }
   }

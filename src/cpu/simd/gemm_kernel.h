@@ -20,6 +20,7 @@ inline constexpr int kBlockVectors = 2;
 enum class ReadsB {
   Packed,    // nothing
   FetchesA,  // nothing, but fetches the rows of A after the block's
+  FetchesB,  // nothing, but fetches what follows in memory
   InPlace,   // fetches rows of it ahead, and of the columns after the block's
   AndPacks,  // the same, and stores it for the next blocks
 };
@@ -31,7 +32,7 @@ template <class T, int MR, int NV, ReadsB kReads = ReadsB::Packed>
 RF_INLINE void gemm_pairs(int64_t k, const T* a, int64_t a_stride, const T* b, int64_t b_stride,
                           int64_t pair_stride, T* c, int64_t c_stride, bool accumulate,
                           T* packed = nullptr) {
-  constexpr int64_t kRowsAhead = 32;
+  constexpr int64_t kRowsAhead = 32, kBytesAhead = 4096;
   constexpr int W = VectorOf<T>::kWidth;
   // A partial sum per block, added to C at the end: rounding errors grow with the block's length
   // plus the number of blocks, not with their product.
@@ -54,6 +55,9 @@ RF_INLINE void gemm_pairs(int64_t k, const T* a, int64_t a_stride, const T* b, i
 #pragma GCC unroll 16
         for (int i = 0; i < MR; ++i) __builtin_prefetch(a + (MR + i) * a_stride, 0, 2);
       }
+    } else if constexpr (kReads == ReadsB::FetchesB) {
+#pragma GCC unroll 16
+      for (int j = 0; j < NV; ++j) __builtin_prefetch(b + kBytesAhead / sizeof(T) + j * W, 0, 2);
     } else if constexpr (kReads != ReadsB::Packed) {
       const T* next = b + (p + ahead < k ? ahead * b_stride : after);
 #pragma GCC unroll 16

@@ -1,5 +1,7 @@
 #include "cpu/steps/product_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/error.h"
@@ -8,6 +10,9 @@
 
 namespace redfuser::cpu {
 namespace {
+
+constexpr const char* kPanels = "panels";
+constexpr int64_t kPanelColumns = 16;  // packed columns are a multiple of it
 
 // The epilogue over products that are float32, where it uses the integers in no other form.
 ir::Expr over_floats(ir::ExprPool& pool, ir::Expr epilogue) {
@@ -53,7 +58,7 @@ std::string ProductPlan::build(const StepForm& form) {
     if (!integers_) return "the operands are not matrices of integers in memory";
     integers_->k = k_;
     dtype_ = DType::Int32;
-  } else if (!separate_floats(specializer, axes, dims)) {
+  } else if (!separate_floats(form.graph, specializer, axes, dims)) {
     return "the operands are not matrices of floats in memory";
   }
   plan_result(form.graph, specializer, axes, dims);
@@ -65,8 +70,8 @@ ir::Expr ProductPlan::copied(Specializer& specializer, ir::Expr expr) {
   return growing_ ? growing_->extents.placed(copy) : copy;
 }
 
-bool ProductPlan::separate_floats(Specializer& specializer, const OperandAxes& axes,
-                                  const TileBuilder::DimsOf& dims) {
+bool ProductPlan::separate_floats(const ir::Graph& graph, Specializer& specializer,
+                                  const OperandAxes& axes, const TileBuilder::DimsOf& dims) {
   bool f64 = false;
   const auto operand = [&](ir::Expr read, const std::vector<ir::Expr>& rows, DType& dtype,
                            SeparatedOffset& to) {
@@ -81,13 +86,39 @@ bool ProductPlan::separate_floats(Specializer& specializer, const OperandAxes& a
   if (!operand(step_.a, axes.m, a_dtype_, a_)) return false;
   for (ir::Expr b : step_.b) {
     if (!operand(b, axes.n, b_dtypes_.emplace_back(), b_.emplace_back())) return false;
+    b_constants_.push_back(graph.values[static_cast<size_t>(b->integer)].is_constant());
   }
+  panels_.resize(b_.size());
   dtype_ = f64 ? DType::Float64 : DType::Float32;
   return true;
 }
 
+bool ProductPlan::packs(size_t i) const {
+  if (integers_ || growing_ || !b_constants_[i] || b_dtypes_[i] != dtype_) return false;
+  const auto& parts = b_[i].parts;
+  const bool is_matrix = std::all_of(parts.begin(), parts.end(),
+                                     [](const OffsetPart& part) { return part.table.empty(); });
+  return m_ > kRowsInPlace && k_ > 0 && is_matrix && (batches_ == 1 || parts[0].stride == 0);
+}
+
 void ProductPlan::pack_constants(const ir::Graph& graph, PanelStore& store) {
-  if (integers_ && !empty()) integers_->pack_constants(graph, store, batches_, n_);
+  if (empty()) return;
+  if (integers_) return integers_->pack_constants(graph, store, batches_, n_);
+  for (size_t i = 0; i < b_.size(); ++i) {
+    if (!packs(i)) continue;
+    const SeparatedOffset& b = b_[i];
+    const auto name = fmt::format("{} {}: {}x{} at {} by {} and {}", kPanels, i, k_, n_, b.constant,
+                                  b.parts[2].stride, b.parts[1].stride);
+    panels_[i] = store.filters(name, [&] {
+      const auto value = static_cast<size_t>(step_.b[i]->integer);
+      const auto* data = static_cast<const char*>(graph.values[value].constant.data());
+      Tensor panels(dtype_, {k_ * ceil_div(n_, kPanelColumns) * kPanelColumns});
+      const MatrixView view = view_of(b, data, dtype_, 0, 2, 0, 1, 0);
+      const PackFn pack = dtype_ == DType::Float64 ? kernels().pack_f64 : kernels().pack_f32;
+      pack(view, k_, n_, panels.mutable_data());
+      return panels;
+    });
+  }
 }
 
 void ProductPlan::plan_result(const ir::Graph& graph, Specializer& specializer,
@@ -169,7 +200,13 @@ void ProductPlan::multiply_into(const RunContext& context, const Extents& extent
   g.n = region.columns;
   g.k = extents.k;
   g.a = view_of(a_, data(step_.a, a_), a_dtype_, region.batch, 1, region.row, 2, 0);
-  g.b = view_of(b_[i], data(step_.b[i], b_[i]), b_dtypes_[i], region.batch, 2, 0, 1, region.column);
+  if (panels_[i]) {
+    g.panels = static_cast<const char*>(panels_[i]->data()) +
+               region.column * extents.k * static_cast<int64_t>(size_of(dtype_));
+  } else {
+    g.b =
+        view_of(b_[i], data(step_.b[i], b_[i]), b_dtypes_[i], region.batch, 2, 0, 1, region.column);
+  }
   g.c = c;
   g.c_stride = c_stride;
   g.c_padded = padded;
@@ -205,8 +242,8 @@ double ProductPlan::products_time(double rows, double columns) const {
   double time = a_dtype_ != dtype_ ? rows * k / machine.convert_rate : 0;
   for (size_t i = 0; i < b_.size(); ++i) {
     // Parts: batch, n, k.
-    time += wide * product_time(
-                       {rows, columns, k, size_of(b_dtypes_[i]) <= 2, b_[i].parts[1].stride == 1});
+    time += wide * product_time({rows, columns, k, size_of(b_dtypes_[i]) <= 2,
+                                 b_[i].parts[1].stride == 1, packs(i)});
   }
   return time;
 }

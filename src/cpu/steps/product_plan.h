@@ -29,7 +29,7 @@ class ProductPlan final : public TilePlan {
 
   // Rows and columns of a block, of all batches in turn. Before the first run.
   void set_blocks(int64_t rows, int64_t columns);
-  // Takes constant operands of integers from `store`, packed. Before the first run.
+  // Takes constant operands from `store`, packed. Before the first run.
   void pack_constants(const ir::Graph& graph, PanelStore& store);
   // With these blocks.
   StepTime time(int threads) const;
@@ -42,7 +42,7 @@ class ProductPlan final : public TilePlan {
 
  private:
   using Region = BlockEpilogue::Block;
-  bool separate_floats(Specializer& specializer, const OperandAxes& axes,
+  bool separate_floats(const ir::Graph& graph, Specializer& specializer, const OperandAxes& axes,
                        const TileBuilder::DimsOf& dims);
   void plan_result(const ir::Graph& graph, Specializer& specializer, const OperandAxes& axes,
                    const TileBuilder::DimsOf& dims);
@@ -60,6 +60,9 @@ class ProductPlan final : public TilePlan {
   // Product `i` into c; padded columns may be written too.
   void multiply_into(const RunContext& context, const Extents& extents, TileContext& machine,
                      const Region& region, size_t i, char* c, int64_t c_stride, bool padded) const;
+  // Whether product `i` multiplies panels that are packed once: of a matrix of the product's type
+  // that all batches share, for more rows than take it in place.
+  bool packs(size_t i) const;
   double bytes_of_a() const;
   double bytes_of_b() const;
   double products_time(double rows, double columns) const;
@@ -75,6 +78,8 @@ class ProductPlan final : public TilePlan {
   std::vector<SeparatedOffset> b_;
   DType a_dtype_ = DType::Float32;
   std::vector<DType> b_dtypes_;
+  std::vector<bool> b_constants_;
+  std::vector<std::shared_ptr<const Tensor>> panels_;  // of constants, or null
   // The result is written in place when there is nothing to do after it.
   std::optional<SeparatedOffset> in_place_;  // parts: batch, m, n; of growing sizes, the length
   BlockEpilogue epilogue_;

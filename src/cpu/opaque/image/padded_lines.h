@@ -51,6 +51,11 @@ class PaddedLines {
     from_ = std::max<int64_t>(-w.pad_begin[2], 0);
     at_ = std::min(std::max<int64_t>(w.pad_begin[2], 0), pitch_);
     width_ = std::max<int64_t>(std::min(w.input[2] - from_, pitch_ - at_), 0);
+    if (is_wide()) {
+      columns_ = (std::max(pitch_, at_ + whole_width()) + w.stride[2] - 1) / w.stride[2];
+      columns_ = (columns_ + kWhole - 1) / kWhole * kWhole;
+      pitch_ = w.stride[2] * columns_;
+    }
     taps_ = std::min(1 + kTapLines / w.dilation[1], w.kernel[1]);
     lines_ = std::clamp<int64_t>(kElements / pitch_, 1, w.output[1]);
     for (int64_t phase = 0; phase < step_; ++phase) {
@@ -76,6 +81,14 @@ class PaddedLines {
   int64_t pitch() const { return pitch_; }      // elements of a line
   int64_t columns() const { return columns_; }  // with one remainder
   int64_t taps() const { return taps_; }        // above each other at once
+  // Of the input's line: the first column that is read, its place in a line here, and the columns.
+  int64_t from() const { return from_; }
+  int64_t at() const { return at_; }
+  int64_t width() const { return width_; }
+  // Lines of so many elements cost more to copy than calls for each slice do. Theirs here have room
+  // for a whole number of vectors.
+  bool is_wide() const { return width_ >= kWideLine; }
+  int64_t whole_width() const { return (width_ + kWhole - 1) / kWhole * kWhole; }
   int64_t bands() const { return (w_.output[1] + lines_ - 1) / lines_; }  // of a slice
   int64_t size() const { return step_ * slices_ * height_ * pitch_; }
 
@@ -104,6 +117,7 @@ class PaddedLines {
 
  private:
   static constexpr int64_t kElements = 8192 / sizeof(T), kTapLines = 16;
+  static constexpr int64_t kWideLine = 64, kWhole = 16;
 
   // Every step'th line of a slice from `line` on.
   void load(const T* slice, int64_t line, T* to) const {

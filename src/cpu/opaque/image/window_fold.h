@@ -2,7 +2,11 @@
 // line: kernel[0] · kernel[1] + kernel[2] operations for each element instead of their product.
 #pragma once
 
+#include <bit>
+#include <utility>
+
 #include "cpu/opaque/image/padded_lines.h"
+#include "cpu/simd/kernel_table.h"
 
 namespace redfuser::cpu {
 
@@ -34,6 +38,8 @@ class WindowFold {
     const int64_t between = (padded_.height() - padded_.lines()) * padded_.pitch();
     height_ = between <= kFewElements ? padded_.height() : padded_.lines();
     size_ = padded_.slices() * height_ * padded_.pitch();
+    const bool flat = w.kernel[0] == 1 && w.pad_begin[0] == 0 && w.pad_end[0] == 0;
+    direct_ = flat && w.kernel[1] <= kMostTaps && padded_.is_wide();
     require_memory(element_count({4, size_}), sizeof(T));
   }
 
@@ -43,7 +49,9 @@ class WindowFold {
   }
   // Elements of the scratch memory of `run`, which `prepare` readies once.
   int64_t scratch_size() const { return padded_.size() + 4 * size_; }
-  void prepare(T* scratch) const { std::fill_n(scratch, padded_.size(), padded_.empty()); }
+  void prepare(T* scratch) const {
+    std::fill_n(scratch, padded_.size() + (direct_ ? size_ : 0), padded_.empty());
+  }
 
   // Writes lines of `out`, the results of all planes, and calls finish(first, d, h, lines) for
   // those of each slice, which lie one after the other from line h on.
@@ -55,7 +63,11 @@ class WindowFold {
                          std::min(padded_.lines(), w_.output[1] - h)};
     T *above = scratch + padded_.size(), *part = above + size_, *phases = part + size_;
     const int64_t lines = (band.slices - 1) * height_ + band.lines;
-    fold_above(planes, band, scratch, above, part);
+    if (direct_) {
+      fold_in_place(planes, band, above);
+    } else {
+      fold_above(planes, band, scratch, above, part);
+    }
     if (w_.stride[2] > 1) separate(above, lines, phases);
     const T* line = phases + size_;
     fold_lines(w_.stride[2] > 1 ? phases : above, lines, phases + size_, part);
@@ -90,6 +102,53 @@ class WindowFold {
     }
   }
 
+  // Of wide lines, which are folded where they are: successive results with the same taps at once,
+  // by whole vectors, as long as these end within the planes. Columns of the padding stay empty.
+  void fold_in_place(const T* planes, const SliceBand& band, T* above) const {
+    const int64_t pitch = padded_.pitch(), input = w_.input[1], line = w_.input[2];
+    const T* end = planes + slices_ / w_.output[0] * count_of(w_.input);
+    const int64_t step = w_.stride[1] * line, width = padded_.width();
+    for (int64_t s = 0; s < band.slices; ++s) {
+      const int64_t plane = (band.first + s) / w_.output[0];
+      const int64_t depth = (band.first + s) % w_.output[0] * w_.stride[0];
+      const T* slice = planes + (plane * w_.input[0] + depth) * input * line + padded_.from();
+      T* to = above + s * height_ * pitch + padded_.at();
+      for (int64_t i = 0, rows; i < band.lines; i += rows, to += rows * pitch) {
+        const int64_t start = first_line(band.begin + i);
+        const auto [first, last] = taps_at(start);
+        rows = 1;
+        while (i + rows < band.lines &&
+               taps_at(first_line(band.begin + i + rows)) == std::pair(first, last)) {
+          ++rows;
+        }
+        const T* from = slice + (start + first * w_.dilation[1]) * line;
+        const T* lowest = from + (rows - 1) * step + (last - first - 1) * w_.dilation[1] * line;
+        const bool whole = first < last && end - lowest >= padded_.whole_width();
+        const int64_t cols = whole ? padded_.whole_width() : width;
+        if (first < last) {
+          fold_taps({to, pitch, nullptr, nullptr, step, step, rows, cols}, last - first,
+                    [&](int64_t t) { return from + t * w_.dilation[1] * line; });
+        }
+        const int64_t kept = first < last ? width : 0;
+        for (int64_t r = 0; kept < cols && r < rows; ++r) {
+          std::fill_n(to + r * pitch + kept, cols - kept, padded_.empty());
+        }
+      }
+    }
+  }
+
+  // Of the input, at the first tap of a result's line.
+  int64_t first_line(int64_t output) const { return output * w_.stride[1] - w_.pad_begin[1]; }
+
+  // Taps [first, last) above each other from line `start` on that lie inside of the input.
+  std::pair<int64_t, int64_t> taps_at(int64_t start) const {
+    const int64_t step = w_.dilation[1];
+    const auto before = [&](int64_t line) {
+      return std::clamp<int64_t>((line - start + step - 1) / step, 0, w_.kernel[1]);
+    };
+    return {start < 0 ? before(0) : 0, start < w_.input[1] ? before(w_.input[1]) : 0};
+  }
+
   // f.to = ⊕ of at(t) over `taps` taps.
   template <typename At>
   void fold_taps(FoldRows<T> f, int64_t taps, const At& at) const {
@@ -110,17 +169,17 @@ class WindowFold {
   // [line][column · phases + phase] to [phase][line][column], so that the elements of a tap lie
   // side by side.
   void separate(const T* lines, int64_t count, T* to) const {
-    const int64_t phases = w_.stride[2], size = size_ / phases;
-    const int64_t all = count * columns_;  // lines join: their length is a multiple of the phases
-    if (phases == 2) {
-      for (int64_t c = 0; c < all; ++c) {
-        to[c] = lines[2 * c];
-        to[size + c] = lines[2 * c + 1];
-      }
-      return;
-    }
-    for (int64_t phase = 0; phase < phases; ++phase, to += size) {
-      for (int64_t c = 0; c < all; ++c) to[c] = lines[c * phases + phase];
+    static_assert(std::has_single_bit(sizeof(T)) && sizeof(T) <= 8);
+    const int64_t phases = w_.stride[2];
+    MoveArgs move;
+    move.rows = 1;
+    move.columns = count * columns_;  // lines join: their length is a multiple of the phases
+    move.column_stride = phases;
+    for (int64_t phase = 0; phase < phases; ++phase) {
+      move.from = lines + phase;
+      move.size = move.columns * phases - phase;
+      move.out = to + phase * (size_ / phases);
+      kernels().move[std::countr_zero(sizeof(T))](move);
     }
   }
 
@@ -145,6 +204,7 @@ class WindowFold {
   int64_t columns_;  // of a line with one remainder
   int64_t height_;   // lines of a slice that are folded
   int64_t size_;
+  bool direct_;  // the input's lines are read where they are
 };
 
 }  // namespace redfuser::cpu
