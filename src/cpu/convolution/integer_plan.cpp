@@ -53,7 +53,7 @@ class Epilogue {
   Epilogue(const StepForm& form, const ConvolutionForm& convolution)
       : value_(epilogue_of(form).value),
         shape_(convolution.shape),
-        head_(quantized_head(form.graph, epilogue_of(form))) {
+        head_(quantized_head(form.graph, epilogue_of(form), convolution.taps())) {
     if (head_ && head_->expr == epilogue_of(form).body) return;
     if (head_) rest_ = quantized_rest(form.graph, epilogue_of(form), head_->expr);
     if (rest_) return;
@@ -135,7 +135,7 @@ double channel_time(const ConvolutionForm& c) {
 double time_after(const StepForm& form, const ConvolutionForm& c) {
   const select::CpuMachine& machine = this_machine();
   const double once = 2 / machine.convert_rate;
-  const auto head = quantized_head(form.graph, epilogue_of(form));
+  const auto head = quantized_head(form.graph, epilogue_of(form), c.taps());
   if (!head) return c.epilogue_time;
   if (head->expr == epilogue_of(form).body) return once;
   if (quantized_rest(form.graph, epilogue_of(form), head->expr)) return 2 * once;
