@@ -36,8 +36,11 @@ struct ByteVectorsArgs {
   const BytePattern* patterns = nullptr;
   int64_t reach = 63;  // the most of the patterns' bytes
   uint8_t padding = 0;
-  uint8_t flip = 0;                 // applied to bytes and padding by exclusive or
-  const uint32_t* words = nullptr;  // [groups][kFilters]
+  uint8_t flip = 0;  // applied to bytes and padding by exclusive or
+  // [groups][kFilters]; weights that do not fit into a byte are sums of those of several rounds,
+  // each `round` words after the one before.
+  const uint32_t* words = nullptr;
+  int64_t rounds = 1, round = 0;
   // Of each filter. 64 bytes are read from each offset. The same filter may be given twice.
   const uint8_t* in[kFilters] = {};
   int32_t starts[kFilters] = {};

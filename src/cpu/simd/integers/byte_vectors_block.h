@@ -16,7 +16,7 @@ RF_INLINE __m512i load_bytes(const uint8_t* from) {
 }
 
 // The filters share the loads of masks and patterns. kGroups: the number of groups, whose words
-// stay in registers; or 0 for any number.
+// stay in registers; or 0 for any number, of any number of rounds.
 template <bool kFlip, bool kNear, int kGroups>
 void filter_each(const ByteVectorsArgs& g) {
   constexpr int F = ByteVectorsArgs::kFilters;
@@ -40,6 +40,7 @@ void filter_each(const ByteVectorsArgs& g) {
   }
   const ByteVectorTaps* taps = g.taps;
   const BytePattern* patterns = g.patterns;
+  [[maybe_unused]] const int64_t rounds = g.rounds;
   const auto add = [&](int64_t k, const __m512i* by) {
     const __m512i pattern = _mm512_loadu_si512(patterns + taps[k].pattern);
     const __mmask64 inside = taps[k].inside;
@@ -50,6 +51,13 @@ void filter_each(const ByteVectorsArgs& g) {
           _mm512_mask_permutexvar_epi8(padding, inside, pattern, load_bytes<kNear>(in[f] + offset));
       if (kFlip) bytes = _mm512_xor_si512(bytes, flip);
       sum[f] = _mm512_dpbusd_epi32(sum[f], bytes, by == nullptr ? word(k, f) : by[f]);
+      if constexpr (kGroups == 0) {
+        for (int64_t r = 1; r < rounds; ++r) {
+          const uint32_t more = g.words[r * g.round + k * F + f];
+          sum[f] =
+              _mm512_dpbusd_epi32(sum[f], bytes, _mm512_set1_epi32(static_cast<int32_t>(more)));
+        }
+      }
     }
   };
   const ByteVector *to = g.vectors, *const end = to + g.count;
@@ -72,7 +80,8 @@ void filter_each(const ByteVectorsArgs& g) {
 
 template <bool kFlip, bool kNear>
 void filter_groups(const ByteVectorsArgs& g) {
-  g.groups == 3 ? filter_each<kFlip, kNear, 3>(g) : filter_each<kFlip, kNear, 0>(g);
+  g.groups == 3 && g.rounds == 1 ? filter_each<kFlip, kNear, 3>(g)
+                                 : filter_each<kFlip, kNear, 0>(g);
 }
 
 void filter_vectors(const ByteVectorsArgs& g) {

@@ -155,19 +155,23 @@ class ChannelConvolution {
   std::vector<int64_t> offsets_;  // of groups of taps
 };
 
-// Constant filters in the form that their weights allow.
+// Filters in the form that the machine's kernel takes.
 class ChannelFilters {
  public:
   // `size`: taps of a group of ByteWords.
   ChannelFilters(const Tensor& w, std::span<const int64_t> zeros, const Window& window,
                  int64_t size) {
-    if (kernels().byte_filter->run_vectors != nullptr) {
-      vectors_ = VectorFilters::of(w, zeros, groups_of(window, ChannelVectors::kTaps));
+    if (by_vectors(window)) {
+      vectors_.emplace(w, zeros, groups_of(window, ChannelVectors::kTaps));
+    } else {
+      words_.emplace(w, zeros, groups_of(window, size), kernels().byte_filter->saturates);
     }
-    if (vectors_) return;
-    words_.emplace(w, zeros, groups_of(window, size), kernels().byte_filter->saturates);
   }
 
+  // Attributes alone decide.
+  static bool by_vectors(const Window& window) {
+    return kernels().byte_filter->run_vectors != nullptr && ChannelVectors::reaches(window);
+  }
   static TapGroups groups_of(const Window& window, int64_t size) {
     return {window.kernel[0] * window.kernel[1], window.kernel[2], size};
   }
@@ -193,7 +197,7 @@ bool convolve_byte_channels(const OpaqueCall& call, const ConvShape& shape, int 
   // Attributes alone decide where constant filters are prepared.
   const Window& given = shape.window;
   const int64_t size = ByteSpread::most_taps(given.stride[2], given.dilation[2]);
-  if (size == 0) return false;
+  if (size == 0 && !ChannelFilters::by_vectors(given)) return false;
   if (shape.batch * shape.filters * count_of(given.output) == 0) return true;
   const auto filters = [&] {
     const auto numbers =

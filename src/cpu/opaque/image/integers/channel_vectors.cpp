@@ -69,13 +69,14 @@ double product_of(const Size3& size) {
 
 }  // namespace
 
+bool ChannelVectors::reaches(const Window& w) { return (kTaps - 1) * w.dilation[2] <= kReach; }
+
 bool ChannelVectors::takes(const Window& w) {
   constexpr double kMost = std::numeric_limits<int32_t>::max() / 2;
   Size3 padded;
   for (size_t i = 0; i < 3; ++i)
     padded[i] = w.pad_begin[i] + w.input[i] + (w.kernel[i] + kTaps) * w.dilation[i];
-  return (kTaps - 1) * w.dilation[2] <= kReach && product_of(padded) <= kMost &&
-         product_of(w.output) <= kMost;
+  return reaches(w) && product_of(padded) <= kMost && product_of(w.output) <= kMost;
 }
 
 ChannelVectors::ChannelVectors(const Window& window, const TapGroups& groups)

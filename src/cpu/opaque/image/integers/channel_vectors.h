@@ -15,7 +15,9 @@ class ChannelVectors {
  public:
   static constexpr int64_t kTaps = 4;  // of a group
 
-  // Taps of a group lie at most 63 bytes apart, and planes have less than 2^31 elements.
+  // Taps of a group lie at most 63 bytes apart.
+  static bool reaches(const Window& window);
+  // The same, and planes have less than 2^30 elements.
   static bool takes(const Window& window);
   // `groups`: of kTaps.
   ChannelVectors(const Window& window, const TapGroups& groups);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "redfuser/memory_limit.h"
+
 namespace redfuser::cpu {
 namespace {
 
@@ -51,30 +53,28 @@ bool is_same(const Window& a, const Window& b) {
 
 }  // namespace
 
-std::optional<VectorFilters> VectorFilters::of(const Tensor& w, std::span<const int64_t> zeros,
-                                               const TapGroups& groups) {
+VectorFilters::VectorFilters(const Tensor& w, std::span<const int64_t> zeros,
+                             const TapGroups& groups)
+    : groups_(groups), kept_(std::make_unique<Kept>()) {
+  const MemoryLimit none(0);  // they stay for later runs, and so count for none
   const ByteWords words(w, zeros, groups, false);
-  VectorFilters result(groups);
   const int64_t filters = w.dims()[0], count = groups.count();
-  result.words_.resize(static_cast<size_t>(ceil_div(filters, kFilters) * count * kFilters));
-  const auto word_of = [&](int64_t f, int64_t group) -> uint32_t& {
-    const int64_t at = (f / kFilters * count + group) * kFilters + f % kFilters;
-    return result.words_[static_cast<size_t>(at)];
-  };
-  for (int64_t f = 0; f < filters; ++f) {
-    const FilterWords filter = words.filter(f);
-    for (size_t i = 0; i < filter.words.size(); ++i) {
-      uint32_t& word = word_of(f, filter.numbers[i]);
-      if (word != 0) return std::nullopt;
-      word = filter.words[i];
-    }
-    result.sums_.push_back(filter.sum);
-  }
+  const auto round = static_cast<size_t>(ceil_div(filters, kFilters) * count * kFilters);
   // What is left of the last filters is the last one again.
-  for (int64_t f = filters; f % kFilters != 0; ++f) {
-    for (int64_t group = 0; group < count; ++group) word_of(f, group) = word_of(filters - 1, group);
+  for (int64_t f = 0; f < ceil_div(filters, kFilters) * kFilters; ++f) {
+    const FilterWords filter = words.filter(std::min(f, filters - 1));
+    std::vector<size_t> used(static_cast<size_t>(count));
+    for (size_t i = 0; i < filter.words.size(); ++i) {
+      const auto group = static_cast<size_t>(filter.numbers[i]);
+      const size_t number = used[group]++;
+      if (words_.size() < (number + 1) * round) words_.resize((number + 1) * round);
+      const int64_t at = (f / kFilters * count + filter.numbers[i]) * kFilters + f % kFilters;
+      words_[number * round + static_cast<size_t>(at)] = filter.words[i];
+    }
+    if (f < filters) sums_.push_back(filter.sum);
   }
-  return result;
+  if (words_.empty()) words_.resize(round);
+  rounds_ = static_cast<int64_t>(words_.size() / round);
 }
 
 std::shared_ptr<const ChannelVectors> VectorFilters::vectors_of(const Window& window) const {
@@ -103,6 +103,8 @@ void VectorFilters::run(const ConvShape& s, const Tensor& x, int64_t zero, SumsT
     ByteVectorsArgs args = vectors->args(from, to - from);
     args.padding = static_cast<uint8_t>(zero);
     args.flip = flip;
+    args.rounds = rounds_;
+    args.round = static_cast<int64_t>(words_.size()) / rounds_;
     SumsTarget::Block block{image, number % blocks * most, vectors->vector(from).first};
     block.filters = std::min(most, s.filters - block.filter);
     block.positions =

@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -14,10 +13,9 @@ namespace redfuser::cpu {
 
 class VectorFilters {
  public:
-  // w [filters, taps...] less `zeros`, one or one for each filter; nullopt for weights that do not
-  // fit into a signed byte. `groups`: of ChannelVectors::kTaps.
-  static std::optional<VectorFilters> of(const Tensor& w, std::span<const int64_t> zeros,
-                                         const TapGroups& groups);
+  // w [filters, taps...] less `zeros`, one or one for each filter. `groups`: of
+  // ChannelVectors::kTaps.
+  VectorFilters(const Tensor& w, std::span<const int64_t> zeros, const TapGroups& groups);
 
   // Of bytes x less `zero`: sums of int32 modulo 2^32. ChannelVectors takes the window, and the
   // machine has the kernel.
@@ -25,9 +23,6 @@ class VectorFilters {
            ThreadPool& pool) const;
 
  private:
-  explicit VectorFilters(const TapGroups& groups)
-      : groups_(groups), kept_(std::make_unique<Kept>()) {}
-
   // The vectors of the last run's window.
   struct Kept {
     std::mutex mutex;
@@ -37,7 +32,8 @@ class VectorFilters {
   std::shared_ptr<const ChannelVectors> vectors_of(const Window& window) const;
 
   TapGroups groups_;
-  std::vector<uint32_t> words_;  // [filters / kFilters][groups][kFilters]
+  int64_t rounds_ = 1;
+  std::vector<uint32_t> words_;  // [rounds][filters / kFilters][groups][kFilters]
   std::vector<int32_t> sums_;    // of each filter's weights
   std::unique_ptr<Kept> kept_;
 };
