@@ -1,13 +1,22 @@
 #include "ir/channel_affine.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "ir/evaluate.h"
 
 namespace redfuser::ir {
 namespace {
 
 double number_at(const Tensor& tensor, int64_t i) {
-  return tensor.dtype() == DType::Float64 ? tensor.as<double>()[i]
-                                          : static_cast<double>(tensor.as<float>()[i]);
+  switch (tensor.dtype()) {
+    case DType::Float64:
+      return tensor.as<double>()[i];
+    case DType::Int32:
+      return tensor.as<int32_t>()[i];
+    default:
+      return static_cast<double>(tensor.as<float>()[i]);
+  }
 }
 
 }  // namespace
@@ -61,7 +70,6 @@ std::optional<ChannelAffine> ChannelAffineForms::combined(ExprOp op, const Chann
   return result;
 }
 
-// A function of constants, at each channel.
 std::optional<ChannelAffine> ChannelAffineForms::constant_of(Expr e) const {
   bool known = e->bound_level == 0;
   visit(e, [&](Expr part) {
@@ -86,7 +94,10 @@ bool ChannelAffineForms::is_number(Expr read) const {
   if (read->integer < 0) return false;
   const Value& value = graph_.values[static_cast<size_t>(read->integer)];
   if (!value.is_constant()) return false;
-  if (value.dtype != DType::Float32 && value.dtype != DType::Float64) return false;
+  constexpr DType kTypes[] = {DType::Float32, DType::Float64, DType::Int32};
+  if (std::find(std::begin(kTypes), std::end(kTypes), value.dtype) == std::end(kTypes)) {
+    return false;
+  }
   int64_t size = 1;
   for (const Expr at : read->args) {
     if (at->is_constant(0)) continue;

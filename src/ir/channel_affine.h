@@ -28,10 +28,11 @@ class ChannelAffineForms {
         is_variable_(std::move(is_variable)) {}
 
   std::optional<ChannelAffine> of(Expr e) const;
+  // A function of constants, int32 ones too, at each channel.
+  std::optional<ChannelAffine> constant_of(Expr e) const;
 
  private:
   std::vector<double> all(double number) const;
-  std::optional<ChannelAffine> constant_of(Expr e) const;
   std::optional<ChannelAffine> combined(ExprOp op, const ChannelAffine& a,
                                         const ChannelAffine& b) const;
   bool is_number(Expr read) const;

@@ -82,10 +82,10 @@ TEST(CpuByteFilter, EveryKernelIsExact) {
   }
 }
 
-// The numbers of one trial: rows of sums with a scale, an offset and a bias of each.
+// The numbers of one trial: rows of sums with a scale and an offset of each.
 struct Quantization {
   cpu::IntegerQuantizeArgs q;
-  std::vector<int32_t> c, biases;
+  std::vector<int32_t> c;
   std::vector<double> scales, offsets;
 
   explicit Quantization(std::mt19937& random) {
@@ -95,7 +95,6 @@ struct Quantization {
     c.resize(static_cast<size_t>(q.rows * (q.count + 2)));
     for (int32_t& x : c) x = static_cast<int32_t>(random()) >> (random() % 32);
     for (int64_t i = 0; i < q.rows; ++i) {
-      biases.push_back(static_cast<int32_t>(random() % 1000) - 500);
       scales.push_back(some[random() % std::size(some)]);
       offsets.push_back(random() % 9 == 0 ? 1e5 : static_cast<double>(random() % 64) / 4);
     }
@@ -104,14 +103,12 @@ struct Quantization {
     q.low = (is_signed ? -128 : 0) + static_cast<double>(random() % 2 * 9);
     q.high = (is_signed ? 127 : 255) - static_cast<double>(random() % 2 * 100);
     q.zero = static_cast<double>(random() % 256) + (is_signed ? -128 : 0);
-    q.c = c.data(), q.biases = biases.data(), q.scales = scales.data();
+    q.c = c.data(), q.scales = scales.data();
     q.offsets = offsets.data();
   }
 
   double wanted(size_t row, size_t at) const {
-    const auto sum =
-        static_cast<int32_t>(static_cast<uint32_t>(c[at]) + static_cast<uint32_t>(biases[row]));
-    double x = std::fma(sum, scales[row], offsets[row]);
+    double x = std::fma(c[at], scales[row], offsets[row]);
     x = (std::isnan(x) ? 0 : std::nearbyint(x)) + q.zero;
     return std::min(std::max(x, q.low), q.high);
   }
@@ -160,10 +157,9 @@ TEST(CpuQuantize, MiddlesAreExact) {
       std::vector<int32_t> c(256);
       for (size_t i = 0; i < c.size(); ++i)
         c[i] = static_cast<int32_t>(std::lround((static_cast<double>(i) - 0.5 - offset) / scale));
-      const int32_t bias = 0;
       std::vector<uint8_t> out(c.size());
       q.count = 256, q.c = c.data(), q.out = out.data();
-      q.biases = &bias, q.scales = &scale, q.offsets = &offset;
+      q.scales = &scale, q.offsets = &offset;
       table->integer[0]->quantize(q);
       for (size_t i = 0; i < c.size(); ++i) {
         const double x = std::nearbyint(std::fma(c[i], scale, offset));

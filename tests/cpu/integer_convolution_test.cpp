@@ -276,5 +276,59 @@ TEST(QuantisedConvolution, OfDeepFiltersIsExact) {
   }
 }
 
+// Single channels whose planes have several blocks of vectors, with padding beyond the kernel.
+TEST(QuantisedConvolution, OfLargeChannelsIsExact) {
+  for (uint32_t seed = 1; seed <= 40; ++seed) {
+    Draw d(seed);
+    const int64_t channels = d.number(1, 6), filters = d.number(1, 2), batch = d.number(1, 2);
+    const int64_t height = d.number(9, 70), width = d.number(9, 90), kernel = d.number(1, 7);
+    const int64_t stride = d.number(1, 3), dilation = d.number(1, 1 + (seed % 5 == 0)),
+                  pad = d.number(0, 8);
+    if ((kernel - 1) * dilation + 1 > std::min(height, width) + 2 * pad) continue;
+    const Tensor w = d.bytes(DType::Int8, {channels * filters, 1, kernel, kernel});
+    std::vector<int> numbers;
+    for (int64_t i = 0; i < w.size(); ++i) numbers.push_back(w.as<int8_t>()[i]);
+    const bool is_signed = d.number(0, 1) == 1;
+    const std::string text = fmt::format(
+        "<ir_version: 9, opset_import: [\"\" : 20]> g ({0}[{1},{2},{3},{4}] x, {0} z) => (uint8 y) "
+        "<int8[{5},1,{6},{6}] w = {{{7}}}> {{ c = ConvInteger<group = {2}, strides = [{8}, {8}], "
+        "dilations = [{9}, {9}], pads = [{10}, {10}, {10}, {10}]>(x, w, z) f = Cast<to = 1>(c) "
+        "k = Constant<value_float = 64.0>() o = Constant<value = uint8 {{99}}>() "
+        "y = QuantizeLinear(f, k, o) }}",
+        is_signed ? "int8" : "uint8", batch, channels, height, width, channels * filters, kernel,
+        fmt::join(numbers, ","), stride, dilation, pad);
+    SCOPED_TRACE(fmt::format("seed {}: {}", seed, text));
+    const Model model = Model::parse(text);
+    const DType dtype = is_signed ? DType::Int8 : DType::UInt8;
+    const NamedTensors inputs{{"x", d.bytes(dtype, {batch, channels, height, width})},
+                              {"z", d.bytes(dtype, {})}};
+    Session session(compile(model), {.device = "cpu", .threads = 1 + static_cast<int>(seed % 3)});
+    Session exact(compile(model), {.device = "reference"});
+    const Tensor y = session.run(inputs).at("y"), wanted = exact.run(inputs).at("y");
+    ASSERT_EQ(y.dims(), wanted.dims());
+    ASSERT_EQ(std::memcmp(y.data(), wanted.data(), static_cast<size_t>(y.size())), 0);
+  }
+}
+
+// x less 1 is 1 to 9. The first filter sums windows: (12 + 4) / 2, ...; the second has their first
+// elements: (2 · 1 − 6) / 4, ..., ties to even.
+TEST(QuantisedConvolution, ByOneOperatorHasABiasAndScalesOfFilters) {
+  const Model model = Model::parse(
+      "<ir_version: 9, opset_import: [\"\" : 20]> g (uint8[1, 1, 3, 3] x) => (uint8[1, 2, 2, 2] y) "
+      "<float sx = {1}, uint8 zx = {1}, int8[2, 1, 2, 2] w = {1, 1, 1, 1, 2, 0, 0, 0}, "
+      "float[2] sw = {1, 0.5}, int8[2] zw = {0, 0}, float sy = {2}, uint8 zy = {1}, "
+      "int32[2] b = {4, -6}> { y = QLinearConv(x, sx, zx, w, sw, zw, sy, zy, b) }");
+  const Program program = compile(model);
+  EXPECT_EQ(program.handle()->plan.steps.size(), 1u);
+  Tensor x(DType::UInt8, {1, 1, 3, 3});
+  for (int64_t i = 0; i < 9; ++i) x.as<uint8_t>()[i] = static_cast<uint8_t>(2 + i);
+  Session session(program, {.device = "cpu"});
+  const Tensor y = session.run({{"x", x}}).at("y");
+  const std::vector<int> wanted = {9, 11, 15, 17, 0, 1, 1, 2};
+  ASSERT_EQ(y.size(), 8);
+  for (int64_t i = 0; i < 8; ++i)
+    EXPECT_EQ(y.as<uint8_t>()[i], wanted[static_cast<size_t>(i)]) << i;
+}
+
 }  // namespace
 }  // namespace redfuser

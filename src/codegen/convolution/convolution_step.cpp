@@ -1,7 +1,5 @@
 #include "codegen/convolution/convolution_step.h"
 
-#include "ops/elementwise/quantized.h"
-
 namespace redfuser::codegen {
 namespace {
 
@@ -39,7 +37,6 @@ std::vector<ir::Expr> ConvolutionStep::positions() const {
 
 ConvolutionStep::Operands ConvolutionStep::operands_of(const ir::Node& node) {
   if (node.op == "ConvInteger") return {1, -1, 2, 3};
-  if (node.op == "QLinearConv") return {3, 8, 2, 5, true};
   return {};
 }
 
@@ -61,18 +58,10 @@ ir::Expr ConvolutionStep::outside() const {
   return zero != nullptr ? pool().cast(dtype(), zero) : pool().number(0, dtype());
 }
 
-ir::Expr ConvolutionStep::quantized(ir::Expr sum) const {
-  constexpr int kInputScale = 1, kWeightsScale = 4, kScale = 6, kZero = 7;
-  return ops::quantized_sum(view, sum,
-                            {parameter(kInputScale), parameter(kWeightsScale), parameter(kScale)},
-                            parameter(kZero), view.dtype(kZero));
-}
-
 ir::Expr ConvolutionStep::element(ir::Expr sum) const {
   if (operands_.bias >= 0 && view.has_input(operands_.bias)) {
     sum = pool().add(sum, pool().cast(sum->dtype, parameter(operands_.bias)));
   }
-  if (operands_.quantizes) sum = quantized(sum);
   const auto* epilogue = epilogue_of(builder);
   if (epilogue == nullptr) return sum;
   std::vector<std::pair<ir::Expr, ir::Expr>> map = {{this->sum(), sum}};

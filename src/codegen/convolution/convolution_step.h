@@ -1,4 +1,4 @@
-// A convolution, of floats or of 8-bit integers (ConvInteger, QLinearConv), and what follows it
+// A convolution, of floats or of 8-bit integers (ConvInteger), and what follows it
 // element by element, as its families take them.
 #pragma once
 
@@ -51,12 +51,10 @@ class ConvolutionStep {
   // Numbers of the node's inputs; -1: the operator has none. The input's is 0.
   struct Operands {
     int weights = 1, bias = 2, input_zero = -1, weights_zero = -1;
-    bool quantizes = false;  // QLinearConv
   };
   static Operands operands_of(const ir::Node& node);
   ir::Expr parameter(int input) const;
   ir::Expr zero_point(int input) const;
-  ir::Expr quantized(ir::Expr sum) const;
 
   const Operands operands_;
 };

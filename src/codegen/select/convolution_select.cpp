@@ -114,8 +114,7 @@ class Choice {
 }  // namespace
 
 bool is_convolution(std::string_view domain, std::string_view name) {
-  return (name == "Conv" || name == "ConvInteger" || name == "QLinearConv") &&
-         (domain.empty() || domain == "ai.onnx");
+  return (name == "Conv" || name == "ConvInteger") && (domain.empty() || domain == "ai.onnx");
 }
 
 bool is_convolution_family(const std::string& family) {

@@ -9,6 +9,7 @@
 #include "cpu/convolution/quantized_epilogue.h"
 #include "cpu/estimate/program_time.h"
 #include "cpu/opaque/image/depthwise.h"
+#include "cpu/opaque/image/integers/channel_vectors.h"
 #include "cpu/opaque/image/integers/integer_products.h"
 #include "cpu/simd/integers/byte_filter.h"
 #include "cpu/steps/step_kernel.h"
@@ -53,7 +54,7 @@ class Epilogue {
   Epilogue(const StepForm& form, const ConvolutionForm& convolution)
       : value_(epilogue_of(form).value),
         shape_(convolution.shape),
-        head_(quantized_head(form.graph, epilogue_of(form))) {
+        head_(quantized_head(form.graph, epilogue_of(form), convolution.taps())) {
     if (head_ && head_->expr == epilogue_of(form).body) return;
     if (head_) rest_ = quantized_rest(form.graph, epilogue_of(form), head_->expr);
     if (rest_) return;
@@ -92,6 +93,11 @@ class Epilogue {
   std::unique_ptr<const ConvolutionEpilogue> program_;
 };
 
+bool has_vectors(const Window& window) {
+  const ByteFilterKernel* kernel = kernels().byte_filter;
+  return kernel != nullptr && kernel->run_vectors != nullptr && ChannelVectors::takes(window);
+}
+
 class IntegerConvolutionPlan final : public StepPlan {
  public:
   // `lanes`: with packed weights, or null.
@@ -126,16 +132,25 @@ class IntegerConvolutionPlan final : public StepPlan {
 // Of a group of one channel: a step multiplies the taps of a word.
 double channel_time(const ConvolutionForm& c) {
   const Window& w = c.shape.window;
+  if (has_vectors(w)) {
+    constexpr double kShare = 0.7;  // of the rate of matrices, whose factors are not permuted
+    const int64_t words = w.kernel[0] * w.kernel[1] * ceil_div(w.kernel[2], ChannelVectors::kTaps);
+    const auto products =
+        static_cast<double>(ChannelVectors::kTaps * words * c.filters() * count_of(w.output));
+    constexpr double kPlane = 0.0125;  // besides its elements
+    return products / (kShare * this_machine().dot_rate) + kPlane;
+  }
+  constexpr double kPlane = 0.05;
   const int64_t size = ByteSpread::most_taps(w.stride[2], w.dilation[2]);
-  if (kernels().byte_filter == nullptr || size == 0) return c.channel_time();
-  return c.channel_time(w.kernel[0] * w.kernel[1] * ceil_div(w.kernel[2], size));
+  if (kernels().byte_filter == nullptr || size == 0) return c.channel_time() + kPlane;
+  return c.channel_time(w.kernel[0] * w.kernel[1] * ceil_div(w.kernel[2], size)) + kPlane;
 }
 
 // Microseconds of what follows a sum. Rounding to bytes takes as long as two conversions.
 double time_after(const StepForm& form, const ConvolutionForm& c) {
   const select::CpuMachine& machine = this_machine();
   const double once = 2 / machine.convert_rate;
-  const auto head = quantized_head(form.graph, epilogue_of(form));
+  const auto head = quantized_head(form.graph, epilogue_of(form), c.taps());
   if (!head) return c.epilogue_time;
   if (head->expr == epilogue_of(form).body) return once;
   if (quantized_rest(form.graph, epilogue_of(form), head->expr)) return 2 * once;
@@ -150,9 +165,8 @@ select::FamilyAnswer offer_integers(StepForm& form) {
   const auto positions = static_cast<double>(count_of(c.shape.window.output));
   const auto taps = static_cast<double>(c.taps()), filters = static_cast<double>(c.filters());
   const bool by_channels = c.shape.groups == c.shape.channels;
-  constexpr double kPlane = 0.05;  // of each channel, besides its elements
   const double sums = by_channels
-                          ? channel_time(c) + kPlane
+                          ? channel_time(c)
                           : positions * taps * (filters / machine.dot_rate + 1 / machine.pack_rate);
   const double moved = by_channels ? 0 : 1 / machine.convert_rate;
   const double each = sums + positions * filters * (time_after(form, c) + moved);

@@ -54,8 +54,25 @@ bool are_bytes(const Numbers& each, DType dtype) {
          each.high <= low + 255 && each.low <= each.high && std::abs(each.zero) <= 255;
 }
 
+// What an expression adds to a sum of int32; null where it is another one.
+ir::Expr beside_sum(ir::Expr e) {
+  if (e->op != ir::ExprOp::Add || e->dtype != DType::Int32) return nullptr;
+  for (const size_t i : {0, 1}) {
+    if (is_product(e->args[i])) return e->args[1 - i];
+  }
+  return nullptr;
+}
+
+// Whether a sum of so many products of differences of bytes, plus a bias, is one of int32.
+bool are_exact(const std::vector<double>& biases, int64_t terms) {
+  constexpr double kProduct = 1 << 16, kSum = 1u << 31;
+  const double rest = kSum - kProduct * static_cast<double>(terms);
+  return std::all_of(biases.begin(), biases.end(), [&](double b) { return std::abs(b) < rest; });
+}
+
 // Of an expression over the sums.
-std::optional<QuantizedRows> rows_of(const ir::Graph& graph, ir::Expr body, ir::Expr channel) {
+std::optional<QuantizedRows> rows_of(const ir::Graph& graph, ir::Expr body, ir::Expr channel,
+                                     int64_t terms) {
   if (!is_byte(body->dtype) || body->op != ir::ExprOp::Cast) return {};
   if (body->args[0]->dtype != DType::Float32) return {};
   QuantizedRows rows;
@@ -63,11 +80,24 @@ std::optional<QuantizedRows> rows_of(const ir::Graph& graph, ir::Expr body, ir::
   if (number == nullptr || !are_bytes(rows.each, body->dtype)) return {};
   if (channel->op == ir::ExprOp::Axis && !channel->extent()->is_constant()) return {};
   const int64_t channels = channel->op == ir::ExprOp::Axis ? channel->extent()->integer : 1;
-  const ir::ChannelAffineForms forms(graph, channel, channels, [](ir::Expr e) {
-    return e->op == ir::ExprOp::Cast && e->dtype == DType::Float32 && is_product(e->args[0]);
+  ir::Expr bias = nullptr;
+  const ir::ChannelAffineForms forms(graph, channel, channels, [&](ir::Expr e) {
+    if (e->op != ir::ExprOp::Cast || e->dtype != DType::Float32) return false;
+    if (is_product(e->args[0])) return bias == nullptr;
+    ir::Expr added = beside_sum(e->args[0]);
+    if (added == nullptr || (bias != nullptr && bias != added)) return false;
+    bias = added;
+    return true;
   });
   auto affine = forms.of(number);
   if (!affine || affine->constant) return {};
+  if (bias != nullptr) {
+    const auto biases = forms.constant_of(bias);
+    if (!biases || !are_exact(biases->shift, terms)) return {};
+    for (size_t c = 0; c < affine->shift.size(); ++c) {
+      affine->shift[c] += affine->scale[c] * biases->shift[c];
+    }
+  }
   const auto finite = [](double x) { return std::isfinite(x); };
   if (!std::all_of(affine->scale.begin(), affine->scale.end(), finite) ||
       !std::all_of(affine->shift.begin(), affine->shift.end(), finite)) {
@@ -75,7 +105,6 @@ std::optional<QuantizedRows> rows_of(const ir::Graph& graph, ir::Expr body, ir::
   }
   rows.scales = std::move(affine->scale);
   rows.offsets = std::move(affine->shift);
-  rows.biases = {0};
   return rows;
 }
 
@@ -195,11 +224,12 @@ std::optional<QuantizedRest> quantized_rest(const ir::Graph& graph,
 }
 
 std::optional<QuantizedHead> quantized_head(const ir::Graph& graph,
-                                            const fuse::OpaqueStep::Epilogue& epilogue) {
+                                            const fuse::OpaqueStep::Epilogue& epilogue,
+                                            int64_t terms) {
   std::optional<QuantizedHead> head;
   visit(epilogue.body, [&](ir::Expr e) {
     if (head) return;
-    if (auto rows = rows_of(graph, e, epilogue.axes[1])) head = {e, std::move(*rows)};
+    if (auto rows = rows_of(graph, e, epilogue.axes[1], terms)) head = {e, std::move(*rows)};
   });
   std::unordered_set<ir::Expr> seen;
   if (head && !has_all_sums(epilogue.body, head->expr, seen)) return {};

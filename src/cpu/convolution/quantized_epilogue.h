@@ -31,8 +31,9 @@ std::optional<QuantizedRest> quantized_rest(const ir::Graph& graph,
 using CodeTable = std::array<uint8_t, 256>;
 std::optional<CodeTable> table_after(const fuse::OpaqueStep::Epilogue& epilogue, ir::Expr head);
 
-// nullopt for other epilogues.
+// Of sums of `terms` products of differences of bytes; nullopt for other epilogues.
 std::optional<QuantizedHead> quantized_head(const ir::Graph& graph,
-                                            const fuse::OpaqueStep::Epilogue& epilogue);
+                                            const fuse::OpaqueStep::Epilogue& epilogue,
+                                            int64_t terms);
 
 }  // namespace redfuser::cpu

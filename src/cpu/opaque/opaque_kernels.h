@@ -10,7 +10,6 @@ void run_conv_transpose(OpaqueCall& call);
 
 // image/integer_products.cpp
 void run_conv_integer(OpaqueCall& call);
-void run_qlinear_conv(OpaqueCall& call);
 
 // image/pool.cpp
 void run_max_pool(OpaqueCall& call);

@@ -47,7 +47,6 @@ constexpr Entry kKernels[] = {
     {"Optional", run_optional},
     {"OptionalGetElement", run_optional_get_element},
     {"OptionalHasElement", run_optional_has_element},
-    {"QLinearConv", run_qlinear_conv},
     {"RNN", run_rnn},
     {"RandomNormal", run_random_normal},
     {"RandomNormalLike", run_random_normal},

@@ -194,6 +194,7 @@ std::string microsoft_trilu(const ExpansionCall& call);
 std::string microsoft_unique(const ExpansionCall& call);
 std::string affine_grid(const ExpansionCall& call);
 std::string global_lp_pool(const ExpansionCall& call);
+std::string quantized_conv(const ExpansionCall& call);
 std::string tensor_scatter(const ExpansionCall& call);
 // ai.onnx names that files use outside the opsets that define them.
 std::string early_layer_norm(const ExpansionCall& call);

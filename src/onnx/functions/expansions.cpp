@@ -95,6 +95,7 @@ const std::map<std::string, ExpansionText>& texts() {
       {"AffineGrid", affine_grid},
       {"GlobalLpPool", global_lp_pool},
       {"LayerNormalization", early_layer_norm},
+      {"QLinearConv", quantized_conv},
       {"SimplifiedLayerNormalization", simplified_layer_norm},
       {"TensorScatter", tensor_scatter},
   };

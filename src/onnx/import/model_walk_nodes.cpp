@@ -1,5 +1,7 @@
 #include <onnx/onnx_pb.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "onnx/check/node_check.h"
 #include "onnx/check/node_order.h"
@@ -9,6 +11,7 @@
 #include "onnx/import/wide_nodes.h"
 #include "onnx/proto/type_support.h"
 #include "onnx/proto/value_types.h"
+#include "ops/elementwise/quantized.h"
 #include "ops/graph_editor.h"
 #include "ops/infer.h"
 #include "ops/op_def.h"
@@ -35,6 +38,26 @@ BoundAttributes bound_by(const ::onnx::NodeProto& call, const ::onnx::FunctionPr
   for (const auto& preset : function.attribute_proto()) bound[preset.name()] = &preset;
   for (const auto& given : call.attribute()) bound[given.name()] = &given;
   return bound;
+}
+
+// The scales of a quantised operator's tensors: an own body has an input XScale for its input or
+// output X, and divides by an output's.
+void check_scales(const ir::Graph& graph, const ::onnx::FunctionProto& body,
+                  const std::vector<ir::ValueId>& inputs, const std::string& where) {
+  const auto has_scale = [](const std::string& formal) {
+    return [&](const std::string& name) { return formal == name + "Scale"; };
+  };
+  const size_t count = std::min(inputs.size(), static_cast<size_t>(body.input_size()));
+  for (size_t i = 0; i < count; ++i) {
+    const std::string& formal = body.input(static_cast<int>(i));
+    const bool divides = std::any_of(body.output().begin(), body.output().end(), has_scale(formal));
+    const bool scales =
+        divides || std::any_of(body.input().begin(), body.input().end(), has_scale(formal));
+    if (!scales || inputs[i] == ir::kAbsent) continue;
+    const ir::Value& scale = graph.values[static_cast<size_t>(inputs[i])];
+    const std::string fault = ops::fault_of_scale(scale, divides);
+    if (!fault.empty()) user_error("{}: {}", where, fault);
+  }
 }
 
 }  // namespace
@@ -77,11 +100,13 @@ void ModelWalk::add_node(const ::onnx::NodeProto& written, Scope& scope, const O
                qualified_name(domain, node.op_type()), version->second);
   }
   std::vector<::onnx::TypeProto> types;
-  for (const ir::ValueId id : input_ids(node, scope, origin)) types.push_back(type_of(graph_, id));
+  const std::vector<ir::ValueId> inputs = input_ids(node, scope, origin);
+  for (const ir::ValueId id : inputs) types.push_back(type_of(graph_, id));
   const FunctionBody body = body_of(node, scope.opsets, types, source.where, def != nullptr);
   if (body.function == nullptr) {
     return add_primitive(node, *def, version->second, source, scope, origin);
   }
+  if (has_own_expansion(node)) check_scales(graph_, *body.function, inputs, source.where);
   add_call(node, *body.function, body.opsets, body.types, nullptr, scope, origin);
 }
 

@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "ops/elementwise.h"
-#include "ops/elementwise/quantized.h"
 #include "ops/families.h"
 
 namespace redfuser::ops {
@@ -161,10 +160,6 @@ void infer_conv(InferContext& context) {
 
 // ConvInteger has no bias; input 4 does not exist.
 void infer_conv_integer(InferContext& context) { infer_convolution<1, 4>(context, DType::Int32); }
-void infer_qlinear_conv(InferContext& context) {
-  for (const int scale : {1, 4, 6}) check_scale(context, scale, scale == 6);
-  infer_convolution<3, 8>(context, context.dtype(7));
-}
 
 // output_padding: rows that a transposed convolution adds at the end, fewer than its stride.
 std::vector<int64_t> output_paddings(const NodeView& view, const std::vector<Window>& all) {
@@ -217,7 +212,6 @@ constexpr OpDef kOps[] = {
     {"Conv", "", 1, infer_conv, nullptr, false, nullptr, product},
     {"ConvTranspose", "", 1, infer_conv_transpose, nullptr, false, nullptr, product},
     {"ConvInteger", "", 10, infer_conv_integer, nullptr},
-    {"QLinearConv", "", 10, infer_qlinear_conv, nullptr},
     {"MaxPool", "", 1, infer_pool, nullptr, false, nullptr, moves},
     {"AveragePool", "", 1, infer_pool, nullptr},
     {"LpPool", "", 2, infer_lp_pool, nullptr},

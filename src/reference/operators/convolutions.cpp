@@ -84,10 +84,6 @@ ir::Expr conv_transpose(ops::LowerContext& context) {
 
 }  // namespace
 
-ir::Expr quantized_convolution(ops::LowerContext& context) {
-  return convolution(context, {0, 3, 2, 5, 8});
-}
-
 Lower convolution_expression(std::string_view op) {
   if (op == "Conv") return conv;
   if (op == "ConvInteger") return conv_integer;

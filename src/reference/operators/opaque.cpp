@@ -3,7 +3,6 @@
 #include "reference/operators/convolutions.h"
 #include "reference/operators/moves.h"
 #include "reference/operators/pools.h"
-#include "reference/operators/quantized.h"
 #include "reference/operators/scans.h"
 
 namespace redfuser::reference {
@@ -12,7 +11,6 @@ Lower expression_of(const ir::Node& node) {
   if (!node.domain.empty()) return nullptr;
   if (const Lower convolution = convolution_expression(node.op)) return convolution;
   if (const Lower pool = pool_expression(node.op)) return pool;
-  if (const Lower quantized = quantized_expression(node.op)) return quantized;
   return node.def->element;
 }
 

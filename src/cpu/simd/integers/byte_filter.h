@@ -46,9 +46,12 @@ struct ByteFilterArgs {
 };
 inline constexpr int64_t kByteFilterSlack = 64;
 
+struct ByteVectorsArgs;  // in byte_vectors.h
+
 struct ByteFilterKernel {
   void (*run)(const ByteFilterArgs&);
-  bool saturates;  // words are to be split by split_pairs
+  bool saturates;                               // words are to be split by split_pairs
+  void (*run_vectors)(const ByteVectorsArgs&);  // faster; null where the machine has none
 };
 
 }  // namespace redfuser::cpu

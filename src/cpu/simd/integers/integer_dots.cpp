@@ -66,6 +66,23 @@ void filter_by_dots(const ByteFilterArgs& g) { filter_bytes<ByteDot>(g); }
 #pragma GCC pop_options
 #endif
 
+#if RF_VECTOR_BYTES == 64
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx512vbmi,avx512vnni"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512vbmi,avx512vnni")
+#endif
+
+#include "cpu/simd/integers/byte_vectors_block.h"
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#endif
+
 namespace redfuser::cpu::RF_ISA {
 namespace {
 
@@ -84,12 +101,20 @@ constexpr IntegerKernels kKernels = {RF_ISA_NAME " vpdpbusd", has_dots,         
                                      pack_byte_columns,       multiply_bytes,    quantize_integers,
                                      interleave_bytes,        sum_byte_positions};
 
-constexpr ByteFilterKernel kFilter = {filter_by_dots, false};
+constexpr ByteFilterKernel kFilter = {filter_by_dots, false, nullptr};
+#if RF_VECTOR_BYTES == 64
+constexpr ByteFilterKernel kVectorFilter = {filter_by_dots, false, filter_vectors};
+#endif
 
 }  // namespace
 
 const IntegerKernels* dot_kernels() { return &kKernels; }
-const ByteFilterKernel* dot_filter() { return &kFilter; }
+const ByteFilterKernel* dot_filter() {
+#if RF_VECTOR_BYTES == 64
+  if (__builtin_cpu_supports("avx512vbmi")) return &kVectorFilter;
+#endif
+  return &kFilter;
+}
 void multiply_by_dots(const IntegerMultiplyArgs& args) { multiply_bytes(args); }
 
 }  // namespace redfuser::cpu::RF_ISA

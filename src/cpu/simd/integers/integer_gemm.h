@@ -88,16 +88,15 @@ struct IntegerResidual {
   double zero = 0, low = 0, high = 255;
 };
 
-// out[i, j] = saturate(round((c[i, j] + bias) · scale + offset) + zero) as 8-bit integers between
+// out[i, j] = saturate(round(c[i, j] · scale + offset) + zero) as 8-bit integers between
 // `low` and `high`, or as int32, by float64, ties to even. NaN rounds to 0. The numbers of row i
-// are biases[i · bias_step], and so on. Of int32, `out` may be `c`.
+// are scales[i · scale_step], and so on. Of int32, `out` may be `c`.
 struct IntegerQuantizeArgs {
   int64_t rows = 1, count = 0;  // elements of a row
   const int32_t* c = nullptr;
   int64_t c_stride = 0;
-  const int32_t* biases = nullptr;
   const double *scales = nullptr, *offsets = nullptr;
-  int64_t bias_step = 1, scale_step = 1, offset_step = 1;
+  int64_t scale_step = 1, offset_step = 1;
   double zero = 0, low = 0, high = 255;
   const IntegerResidual* residual = nullptr;  // what follows, of bytes only
   void* out = nullptr;

@@ -52,7 +52,7 @@ constexpr IntegerKernels kKernels = {RF_ISA_NAME " pmaddubsw",
                                      interleave_channels<4>,
                                      nullptr};
 
-constexpr ByteFilterKernel kFilter = {filter_bytes<BytePairDot>, true};
+constexpr ByteFilterKernel kFilter = {filter_bytes<BytePairDot>, true, nullptr};
 
 }  // namespace
 

@@ -19,7 +19,6 @@ constexpr double kReach = 512, kMostOffset = 8192;
 struct Row {
   int64_t count;
   const int32_t* c;
-  uint32_t bias;
   double scale, offset, zero, low, high;
 };
 
@@ -31,8 +30,7 @@ void quantize_doubles(const Row& row, Out* out) {
   const auto zero = static_cast<uint32_t>(static_cast<int32_t>(q.zero));
   RF_INDEPENDENT
   for (int64_t j = 0; j < q.count; ++j) {
-    const auto sum = static_cast<int32_t>(static_cast<uint32_t>(q.c[j]) + q.bias);
-    double x = sum * q.scale + q.offset;
+    double x = q.c[j] * q.scale + q.offset;
     x = low > x ? low : x;
     x = high < x ? high : x;
     out[j] = static_cast<Out>(rounded(x) + zero);
@@ -45,8 +43,7 @@ void quantize_any(const Row& row, Out* out) {
   const Row q = row;
   RF_INDEPENDENT
   for (int64_t j = 0; j < q.count; ++j) {
-    const auto sum = static_cast<int32_t>(static_cast<uint32_t>(q.c[j]) + q.bias);
-    double x = sum * q.scale + q.offset;
+    double x = q.c[j] * q.scale + q.offset;
     x = x == x ? __builtin_nearbyint(x) : 0.0;
     x += q.zero;
     x = x < q.low ? q.low : x;
@@ -84,9 +81,7 @@ RF_INLINE void store_group_part(Out* to, int64_t count, const Out* part) {
   for (int64_t i = 0; i < count; ++i) to[i] = part[i];
 }
 
-// Of finite scales and offsets: a scale of at most 1/4 keeps sums within int32. Without kBias the
-// bias is 0.
-template <bool kBias>
+// Of finite scales and offsets: a scale of at most 1/4 keeps sums within int32.
 class Singles {
  public:
   explicit Singles(const Row& q)
@@ -95,7 +90,6 @@ class Singles {
         scale_(static_cast<float>(q.scale)),
         offset_(static_cast<float>(q.offset)),
         most_(static_cast<float>(0.5 - 0x1p-21 * (__builtin_fabs(q.offset) + kReach))),
-        bias_(q.bias),
         zero_(static_cast<int32_t>(q.zero)),
         low_(static_cast<int32_t>(q.low)),
         high_(static_cast<int32_t>(q.high)) {}
@@ -106,7 +100,6 @@ class Singles {
     Ints r[4];
 #pragma GCC unroll 4
     for (int v = 0; v < 4; ++v) {
-      if constexpr (kBias) sums[v] = (Ints)((Vector<uint32_t>)sums[v] + bias_);
       const Floats t = __builtin_convertvector(sums[v], Floats) * scale_ + offset_;
       r[v] = nearest(t);
       most = larger_magnitude(most, beyond(t, r[v]));
@@ -147,7 +140,6 @@ class Singles {
 
   double exact_scale_, exact_offset_;
   float scale_, offset_, most_;  // the most that a float32 may be from a whole number
-  uint32_t bias_;
   int32_t zero_, low_, high_;
 };
 
@@ -158,9 +150,9 @@ bool singles_take(const Row& q) {
 }
 
 // Groups; the last one may have fewer elements.
-template <bool kBias, class Out>
+template <class Out>
 RF_INLINE void quantize_singles(const Row& q, Out* out) {
-  const Singles<kBias> singles(q);
+  const Singles singles(q);
   const int32_t* c = q.c;
   const int64_t count = q.count;
   Ints x[4];
@@ -179,10 +171,9 @@ RF_INLINE void quantize_singles(const Row& q, Out* out) {
   store_group_part(out + j, count - j, part);
 }
 
-template <bool kBias>
 RF_INLINE void quantize_singles(const Row& q, const ResidualGroups& rest, const uint8_t* bytes,
                                 uint8_t* out) {
-  const Singles<kBias> singles(q);
+  const Singles singles(q);
   Ints x[4];
   int64_t j = 0;
   for (; j + kGroup <= q.count; j += kGroup) {
@@ -208,7 +199,7 @@ RF_INLINE void quantize_row(const Row& q, Out* out) {
   if (!(q.scale - q.scale == 0 && q.offset - q.offset == 0)) return quantize_any(q, out);
 #if defined(__x86_64__)
   if (singles_take(q)) {
-    return q.bias == 0 ? quantize_singles<false>(q, out) : quantize_singles<true>(q, out);
+    return quantize_singles(q, out);
   }
 #endif
   quantize_doubles(q, out);
@@ -217,7 +208,6 @@ RF_INLINE void quantize_row(const Row& q, Out* out) {
 Row row_of(const IntegerQuantizeArgs& q, int64_t i) {
   return {q.count,
           q.c + i * q.c_stride,
-          static_cast<uint32_t>(q.biases[i * q.bias_step]),
           q.scales[i * q.scale_step],
           q.offsets[i * q.offset_step],
           q.zero,
@@ -245,8 +235,7 @@ void quantize_twice(const IntegerQuantizeArgs& q) {
     auto* out = static_cast<uint8_t*>(q.out) + i * q.out_stride;
 #if defined(__x86_64__)
     if (singles && singles_take(row)) {
-      row.bias == 0 ? quantize_singles<false>(row, groups, bytes, out)
-                    : quantize_singles<true>(row, groups, bytes, out);
+      quantize_singles(row, groups, bytes, out);
       continue;
     }
 #endif

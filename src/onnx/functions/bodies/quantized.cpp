@@ -44,6 +44,24 @@ std::string integer_product(const ExpansionCall& call, int a_zero, int b_zero, c
   return fmt::format("PI = MatMulInteger({}, B{}) P = Cast<to = 1>(PI) ", a, zeros);
 }
 
+// `result` = round((Σ (x − XZero) (W − WZero) + B) · (XScale · WScale / YScale)) + YZero,
+// saturated. WScale and B have an element for each filter, or WScale one for all.
+std::string convolution_text(const ExpansionCall& call, const char* x, const char* result) {
+  std::string along = "-1";  // the dimension of filters
+  for (int d = 2; d < call.rank(3); ++d) along += ", 1";
+  const std::string biased =
+      call.has(8) ? "BR = Reshape(B, Along) S = Add(P, BR)" : "S = Identity(P)";
+  return fmt::format(
+      "P = ConvInteger<auto_pad: string = @auto_pad, dilations: ints = @dilations, "
+      "group: int = @group, kernel_shape: ints = @kernel_shape, pads: ints = @pads, "
+      "strides: ints = @strides>({}, W, XZero, WZero) Along = Constant<value_ints = [{}]>() {} "
+      "SF = Cast<to = 1>(S) Both = Mul(XScale, WScale) Ratio = Div(Both, YScale) "
+      "Factor = Reshape(Ratio, Along) Scaled = Mul(SF, Factor) "
+      "One = Constant<value_float = 1.0>() Zero = Squeeze(YZero) "
+      "{} = QuantizeLinear(Scaled, One, Zero)",
+      x, along, biased, result);
+}
+
 std::string biased_text(const ExpansionCall& call, int bias) {
   return call.has(bias) ? "Y = Add(Scaled, Bias) " : "Y = Identity(Scaled) ";
 }
@@ -158,16 +176,18 @@ std::string microsoft_quantized_global_pool(const ExpansionCall& call) {
                fmt::format("Axes = Constant<value_ints = [{}]>() YF = ReduceMean(XF, Axes)", axes));
 }
 
+std::string quantized_conv(const ExpansionCall& call) {
+  return fmt::format("(X, XScale, XZero, W, WScale, WZero, YScale, YZero, B) => (Y) {{ {} }}",
+                     convolution_text(call, "X", "Y"));
+}
+
 std::string microsoft_quantized_conv(const ExpansionCall& call) {
   const bool last = call.integer("channels_last", 0) != 0;
   call.refuse_if(last && call.rank(0) != 4, "channels_last of this rank");
-  return fmt::format(
-      "(X, XScale, XZero, W, WScale, WZero, YScale, YZero, B) => (Y) {{ {} "
-      "T = QLinearConv<auto_pad: string = @auto_pad, dilations: ints = @dilations, "
-      "group: int = @group, kernel_shape: ints = @kernel_shape, pads: ints = @pads, "
-      "strides: ints = @strides>(XC, XScale, XZero, W, WScale, WZero, YScale, YZero{}) {} }}",
-      last ? "XC = Transpose<perm = [0, 3, 1, 2]>(X)" : "XC = Identity(X)",
-      call.has(8) ? ", B" : "", last ? "Y = Transpose<perm = [0, 2, 3, 1]>(T)" : "Y = Identity(T)");
+  return fmt::format("(X, XScale, XZero, W, WScale, WZero, YScale, YZero, B) => (Y) {{ {} {} {} }}",
+                     last ? "XC = Transpose<perm = [0, 3, 1, 2]>(X)" : "XC = Identity(X)",
+                     convolution_text(call, "XC", "T"),
+                     last ? "Y = Transpose<perm = [0, 2, 3, 1]>(T)" : "Y = Identity(T)");
 }
 
 }  // namespace redfuser::onnx

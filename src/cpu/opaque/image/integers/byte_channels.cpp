@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <span>
 
 #include "cpu/opaque/image/im2col.h"
 #include "cpu/opaque/image/integers/byte_words.h"
+#include "cpu/opaque/image/integers/vector_filters.h"
 #include "cpu/simd/kernel_table.h"
 
 namespace redfuser::cpu {
@@ -152,6 +155,35 @@ class ChannelConvolution {
   std::vector<int64_t> offsets_;  // of groups of taps
 };
 
+// Filters in the form that the machine's kernel takes.
+class ChannelFilters {
+ public:
+  // `size`: taps of a group of ByteWords.
+  ChannelFilters(const Tensor& w, std::span<const int64_t> zeros, const Window& window,
+                 int64_t size) {
+    if (by_vectors(window)) {
+      vectors_.emplace(w, zeros, groups_of(window, ChannelVectors::kTaps));
+    } else {
+      words_.emplace(w, zeros, groups_of(window, size), kernels().byte_filter->saturates);
+    }
+  }
+
+  // Attributes alone decide.
+  static bool by_vectors(const Window& window) {
+    return kernels().byte_filter->run_vectors != nullptr && ChannelVectors::reaches(window);
+  }
+  static TapGroups groups_of(const Window& window, int64_t size) {
+    return {window.kernel[0] * window.kernel[1], window.kernel[2], size};
+  }
+  // One of both is present.
+  const std::optional<VectorFilters>& vectors() const { return vectors_; }
+  const std::optional<ByteWords>& words() const { return words_; }
+
+ private:
+  std::optional<VectorFilters> vectors_;
+  std::optional<ByteWords> words_;
+};
+
 }  // namespace
 
 bool convolve_byte_channels(const OpaqueCall& call, const ConvShape& shape, int x, int x_zero,
@@ -165,23 +197,30 @@ bool convolve_byte_channels(const OpaqueCall& call, const ConvShape& shape, int 
   // Attributes alone decide where constant filters are prepared.
   const Window& given = shape.window;
   const int64_t size = ByteSpread::most_taps(given.stride[2], given.dilation[2]);
-  if (size == 0) return false;
+  if (size == 0 && !ChannelFilters::by_vectors(given)) return false;
   if (shape.batch * shape.filters * count_of(given.output) == 0) return true;
-  const TapGroups groups{given.kernel[0] * given.kernel[1], given.kernel[2], size};
-  const auto words = [&] {
+  const auto filters = [&] {
     const auto numbers =
         call.has_input(w_zero) ? call.integers_of(w_zero) : std::vector<int64_t>{0};
-    return ByteWords(call.tensor(w), numbers, groups, kernel->saturates);
+    return ChannelFilters(call.tensor(w), numbers, given, size);
   };
-  const auto run = [&](const ByteWords& filters) {
-    ChannelConvolution(call, shape, x, x_zero, given, groups, filters).run(target, call.threads());
+  const auto run = [&](const ChannelFilters& filters) {
+    if (filters.words()) {
+      const TapGroups groups = ChannelFilters::groups_of(given, size);
+      ChannelConvolution(call, shape, x, x_zero, given, groups, *filters.words())
+          .run(target, call.threads());
+      return true;
+    }
+    if (!ChannelVectors::takes(given)) return false;
+    const Tensor& input = call.tensor(x);
+    const int64_t zero = call.has_input(x_zero) ? call.integer_of(x_zero) : 0;
+    filters.vectors()->run(shape, input, zero, target, call.threads());
+    return true;
   };
   if (call.is_constant(w) && (!call.has_input(w_zero) || call.is_constant(w_zero))) {
-    run(call.prepared<ByteWords>(words));
-  } else {
-    run(words());
+    return run(call.prepared<ChannelFilters>(filters));
   }
-  return true;
+  return run(filters());
 }
 
 }  // namespace redfuser::cpu

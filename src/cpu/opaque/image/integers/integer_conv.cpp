@@ -65,8 +65,9 @@ class IntegerConvolution {
       const int64_t part = task % parts_, image = task / parts_ / across;
       Scratch& space = scratches[static_cast<size_t>(worker)];
       if (!space.sums) allocate(space);
-      Block block{image, task / parts_ % across * block_, 0, 0, worker};
-      block.count = std::min(block_, out_ - block.begin);
+      const int64_t number = task / parts_ % across;
+      Block block{image, begin_of(number, across), 0, 0, worker};
+      block.count = begin_of(number + 1, across) - block.begin;
       lines_ ? fill_lines(space, block) : fill_columns(space, block);
       const int64_t first = filters_ * part / parts_, last = filters_ * (part + 1) / parts_;
       for (int64_t f = first; f < last; f += chunk_) {
@@ -89,6 +90,12 @@ class IntegerConvolution {
     int64_t image, begin, offset, count;
     int worker;
   };
+
+  // Where a block begins. Strips have as many lines as others, or one more.
+  int64_t begin_of(int64_t number, int64_t across) const {
+    if (!lines_) return std::min(number * block_, out_);
+    return s_.window.output[1] * number / across * width_;
+  }
 
   int64_t most_tasks() const {
     const int64_t images = s_.batch * s_.groups;

@@ -1,7 +1,5 @@
 #include "cpu/opaque/image/integers/integer_products.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -11,23 +9,12 @@
 #include "cpu/opaque/image/depthwise.h"
 #include "cpu/opaque/image/integers/byte_channels.h"
 #include "cpu/opaque/image/integers/integer_conv.h"
-#include "cpu/opaque/image/integers/quantized_sums.h"
 #include "cpu/opaque/opaque_kernels.h"
 #include "cpu/simd/integers/integer_gemm.h"
 
 // Products that the integer kernels do not take run in floats, which hold their sums exactly.
 namespace redfuser::cpu {
 namespace {
-
-// Input `input`, which is per tensor or has `count` elements.
-ChargedVector<double> parameters_of(const OpaqueCall& call, int input, int64_t count) {
-  const int64_t given = call.tensor(input).size();
-  if (given != 1 && given != count) {
-    call.fail(fmt::format("input {} is {}, not one number or {}", input,
-                          describe(call.tensor(input)), count));
-  }
-  return call.reals_of(input);
-}
 
 // The element of a per-tensor or per-axis parameter.
 double parameter(const ChargedVector<double>& values, int64_t index) {
@@ -171,29 +158,6 @@ void run_conv_integer(OpaqueCall& call) {
   Tensor& y = call.allocate(0, shape.window.dims(shape.batch, shape.filters, size));
   PlainSums sums(y.mutable_data(), sizeof(int32_t), shape.filters, count_of(size));
   convolve_bytes(call, shape, 0, 2, 1, 3, sums);
-}
-
-void run_qlinear_conv(OpaqueCall& call) {
-  const ConvShape shape = make_conv_shape(call, 0, 3);
-  QuantizedRows rows{{}, {}, {0}, {0}};
-  for (const double scale : parameters_of(call, 4, shape.filters)) {
-    rows.scales.push_back(call.real_of(1) / call.real_of(6) * scale);
-  }
-  if (call.has_input(8)) {
-    parameters_of(call, 8, shape.filters);
-    const std::vector<int64_t> biases = call.integers_of(8);
-    rows.biases.assign(biases.begin(), biases.end());
-  }
-  Tensor& y = call.allocate(0, shape.window.dims(shape.batch, shape.filters, shape.window.output));
-  if (y.dtype() != DType::Int8 && y.dtype() != DType::UInt8) {
-    call.fail("output is not of an 8-bit integer dtype");
-  }
-  rows.each.zero = call.has_input(7) ? call.real_of(7) : 0;
-  rows.each.low = y.dtype() == DType::Int8 ? -128 : 0;
-  rows.each.high = rows.each.low + 255;
-  QuantizedSums sums(y.mutable_data(), shape.filters, count_of(shape.window.output), rows,
-                     call.threads().size());
-  convolve_bytes(call, shape, 0, 2, 3, 5, sums);
 }
 
 }  // namespace redfuser::cpu

@@ -11,7 +11,6 @@ IntegerQuantizeArgs QuantizedRows::of(const SumsTarget::Block& block,
     step = values.size() == 1 ? 0 : 1;
     first = values.data() + block.filter * step;
   };
-  from(biases, q.biases, q.bias_step);
   from(scales, q.scales, q.scale_step);
   from(offsets, q.offsets, q.offset_step);
   q.rows = block.filters;

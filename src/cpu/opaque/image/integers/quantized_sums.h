@@ -10,11 +10,10 @@
 
 namespace redfuser::cpu {
 
-// saturate(round((sum + bias) · scale + offset) + zero) for each filter.
+// saturate(round(sum · scale + offset) + zero) for each filter.
 struct QuantizedRows {
   IntegerQuantizeArgs each;             // zero, low and high
   std::vector<double> scales, offsets;  // of each filter, or one of all
-  std::vector<int32_t> biases;
 
   // The arguments of a block's rows of sums at `place`, without their output.
   IntegerQuantizeArgs of(const SumsTarget::Block& block, const SumsTarget::Place& place) const;
