@@ -1,8 +1,8 @@
 // The operations of a chain on vectors that stay in registers.
 #pragma once
 
-#include "cpu/simd/exact_quotient.h"
 #include "cpu/simd/pointwise/chain_steps.h"
+#include "cpu/simd/pointwise/exact_quotient.h"
 
 namespace redfuser::cpu::RF_ISA {
 namespace {
