@@ -69,7 +69,10 @@ class Runner {
     if (resident_) there_ = session_.to_device(inputs_);
   }
 
+  // The outputs of the run before are released first: their memory, which caches hold, serves the
+  // run's own.
   void run() {
+    outputs_.clear();
     if (resident_) {
       outputs_there_ = session_.enqueue(there_, {});
       session_.synchronize();

@@ -246,6 +246,15 @@ TEST_F(CpuReduce, RankedReductions) {
     check_reduce(DType::Float32, {a, k}, ranked, p.reduce(r, l, w, ranked[1]), 0);
     check_reduce(DType::Int64, {a, k}, ranked, p.reduce(r, l, w, ranked[1], true), 0);
   }
+  // Of few values, by columns of the result.
+  ir::Expr c = p.integer(70), m = p.axis("m", k);
+  for (const DType dtype : {DType::Float32, DType::Float64, DType::Int8, DType::UInt64}) {
+    const ir::ValueId z = h.integers(dtype, {a, k, c}, 0, 3);
+    auto ac = axes_of({a, c});
+    ir::Expr e = h.read(z, {ac[0], m, ac[1]});
+    check_reduce(DType::Int64, {a, c}, ac, p.reduce(ir::Reduction::ArgMax, m, e), 0);
+    check_reduce(DType::Int64, {a, c}, ac, p.reduce(ir::Reduction::ArgMin, m, e), 0);
+  }
   const ir::ValueId y = h.integers(DType::Int32, {n, a}, -300, 300);
   check_reduce(DType::Int64, {a}, axes, p.reduce(ir::Reduction::ArgMax, l, h.read(y, {l, axes[0]})),
                0);

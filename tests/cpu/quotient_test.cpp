@@ -83,6 +83,45 @@ TEST(Quotient, RemaindersOfFloatsAreExact) {
   }
 }
 
+// By the bits: zeros have a sign.
+template <typename T>
+void expect_quotients(const cpu::KernelTable& table, Elem elem) {
+  std::mt19937 random(7);
+  const auto any_exponent = [&] {
+    const int exponent = static_cast<int>(random() % 300) - 150;
+    return std::ldexp(static_cast<T>(random()) + static_cast<T>(0.25), exponent - 31);
+  };
+  for (int round = 0; round < 4000; ++round) {
+    const size_t count = 1 + random() % 150;
+    std::vector<T> x = numbers<T>(random, count), y = numbers<T>(random, count);
+    if (round % 4 != 0) y[0] = any_exponent();
+    if (round % 4 == 1) y[0] = static_cast<T>(random() % 100000);
+    // Few rows are without an element that is divided.
+    for (T& e : x) e = round % 8 == 0 ? e : any_exponent() * static_cast<T>(random() % 64 ? 1 : 0);
+    for (int mode = 0; mode < cpu::kModes; ++mode) {
+      std::vector<T> out(count);
+      table.binary[static_cast<int>(elem)][static_cast<int>(BinaryOp::Div)][mode](
+          1, static_cast<int64_t>(count), out.data(), 0, {x.data()}, {y.data()});
+      for (size_t i = 0; i < count; ++i) {
+        const T a = x[mode == 2 ? 0 : i], b = y[mode == 1 ? 0 : i], expected = a / b;
+        if (std::isnan(expected)) {
+          ASSERT_TRUE(std::isnan(out[i])) << a << " / " << b;
+          continue;
+        }
+        ASSERT_EQ(std::memcmp(&out[i], &expected, sizeof(T)), 0)
+            << table.name << ": " << a << " / " << b << " is " << expected << ", not " << out[i];
+      }
+    }
+  }
+}
+
+TEST(Quotient, FloatsAreThoseOfTheDivision) {
+  for (const cpu::KernelTable* table : kernel_tables()) {
+    expect_quotients<float>(*table, Elem::F32);
+    expect_quotients<double>(*table, Elem::F64);
+  }
+}
+
 // Of any size, around 2^52 and at the ends.
 template <typename T>
 std::vector<T> integers(std::mt19937& random, size_t count, bool large) {

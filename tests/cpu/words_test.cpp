@@ -35,6 +35,16 @@ constexpr const char* kGraphs[] = {
     "b = Cast<to = 3>(c) }}",
     "({0}[40, 50] x) => (a, b, c, d, e, f) {{ a = Cast<to = 2>(x) b = Cast<to = 5>(x) "
     "c = Cast<to = 12>(x) d = Cast<to = 13>(x) e = Cast<to = 7>(x) f = Cast<to = 4>(x) }}",
+    // Elements that a comparison picks.
+    "({0}[40, 50] x, {0}[50] z) => (y, w) {{ y = Max(x, z) t = Min(x, z) w = Max(t, y) }}",
+    "({0}[40, 50] x) => (y) {{ p = Constant<value = int64 {{30}}>() k = Cast<to = {1}>(p) "
+    "q = Constant<value = int64 {{90}}>() m = Cast<to = {1}>(q) y = Clip(x, k, m) }}",
+    "({0}[40, 50] x) => (a, b, c, d) {{ p = Constant<value = int64[1] {{0}}>() "
+    "q = Constant<value = int64[1] {{1}}>() a = ReduceMax<keepdims = 0>(x, p) "
+    "b = ReduceMin<keepdims = 0>(x, p) c = ReduceMax<keepdims = 0>(x, q) "
+    "d = ReduceMin<keepdims = 0>(x, q) }}",
+    "({0}[2, 3000] x) => (a, b) {{ q = Constant<value = int64[1] {{1}}>() "
+    "a = ReduceMax<keepdims = 0>(x, q) b = ReduceMin<keepdims = 0>(x, q) }}",
     // The same elements as words and as numbers.
     "({0}[40, 50] x, {0}[40, 50] z, bool[40, 50] c) => (y, s, f) {{ y = Where(c, x, z) "
     "s = Add(y, x) f = Cast<to = 1>(y) }}",

@@ -291,8 +291,18 @@ class Clock {
   void ranks(const KeepBest& op) {
     const Register& x = info(op.reads[0]);
     const double count = columns(x), height = rows(info(op.writes[0]));
-    const double time = height * best_time(op.keep, op.merges, count, trips(x.scope));
+    const double time =
+        height * (op.keep == 1 ? first_time(x, count)
+                               : best_time(op.keep, op.merges, count, trips(x.scope)));
     add(time, time);
+  }
+
+  // The extreme of `count` elements, then the first one that equals it, within a chunk one by one.
+  double first_time(const Register& x, double count) const {
+    constexpr double kChunk = 64;
+    const double bytes = count * static_cast<double>(size_of(x.elem));
+    return 2 * (bytes / machine_.l1_rate + machine_.reduce_row) +
+           std::min(count, kChunk) / 2 / machine_.index_rate;
   }
 
   // Of one of so many tiles of `count` elements.

@@ -1,5 +1,6 @@
 #include "cpu/simd/gemm_pack.h"
 #include "cpu/simd/isa.h"
+#include "cpu/simd/pointwise/exact_quotient.h"
 #include "cpu/simd/quotients.h"
 #include "cpu/simd/vector_math.h"
 
@@ -24,6 +25,31 @@ void binary_kernel(int64_t rows, int64_t cols, void* out, int64_t out_stride, Op
       const T s = *x;
       RF_INDEPENDENT
       for (int64_t c = 0; c < cols; ++c) z[c] = Function::of(s, y[c]);
+    }
+  }
+}
+
+// Rows divided by one number each.
+template <class T>
+void divide_rows(int64_t rows, int64_t cols, void* out, int64_t out_stride, Operand a, Operand b) {
+  constexpr int W = VectorOf<T>::kWidth, kTogether = 4;
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* x = row_of<T>(a, r);
+    T* z = static_cast<T*>(out) + r * out_stride;
+    const Divisor<T> divisor(*row_of<T>(b, r));
+    int64_t c = 0;
+    for (; c + kTogether * W <= cols; c += kTogether * W) {
+      Vector<T> v[kTogether];
+      divisor.template divide<kTogether>(v, [&](int j) { return load_vector(x + c + j * W); });
+#pragma GCC unroll 4
+      for (int j = 0; j < kTogether; ++j) store_vector(z + c + j * W, v[j]);
+    }
+    for (; c < cols; c += W) {
+      const int64_t count = cols - c < W ? cols - c : W;
+      Vector<T> v;
+      divisor.template divide<1>(
+          &v, [&](int) { return count < W ? load_part(x + c, count) : load_vector(x + c); });
+      count < W ? store_part(z + c, v, count) : store_vector(z + c, v);
     }
   }
 }
@@ -194,6 +220,9 @@ void add_floating(KernelTable& table, Elem elem) {
   add<T, Sub<T>>(table, elem, BinaryOp::Sub);
   add<T, Mul<T>>(table, elem, BinaryOp::Mul);
   add<T, Div<T>>(table, elem, BinaryOp::Div);
+  table
+      .binary[static_cast<int>(elem)][static_cast<int>(BinaryOp::Div)][static_cast<int>(Mode::VS)] =
+      divide_rows<T>;
   add<T, FloorDiv<T>>(table, elem, BinaryOp::FloorDiv);
   add_remainder<T, FloorMod>(table, elem, BinaryOp::FloorMod);
   add_remainder<T, TruncMod>(table, elem, BinaryOp::TruncMod);

@@ -13,8 +13,9 @@ constexpr const char *kRows = "reduction_rows", *kColumns = "reduction_columns",
                      *kRunning = "running", *kRunningRows = "running_rows";
 constexpr int64_t kTileElements = 1 << 16, kMaxRows = 512;
 constexpr int64_t kColumnTiles[] = {64, 256, 1024};
-constexpr int64_t kRunColumnTiles[] = {16, 64, 256};  // beside the rows of a run
-constexpr int64_t kListTile = 512;                    // elements that are looked at together
+constexpr int64_t kRunColumnTiles[] = {16, 64, 256, 1024};  // beside the rows of a run
+constexpr int64_t kRunElements = 1 << 20;                   // of the columns of a run
+constexpr int64_t kListTile = 512;                          // elements that are looked at together
 
 ReducePlan::MakeBody body_of(const StepForm& form) {
   return [&form](ir::ExprPool& pool) {
@@ -31,8 +32,9 @@ std::vector<int64_t> column_tiles(const ReducePlan& plan, ReduceColumnsKind kind
   const bool beside = kind == ReduceColumnsKind::BesideRunning;
   if (kind != ReduceColumnsKind::Output && !beside) return {columns};
   std::vector<int64_t> tiles;
-  for (const int64_t tile : beside ? kRunColumnTiles : kColumnTiles) {
-    if (beside && std::min(tile, columns) * plan.run_length() > kTileElements) continue;
+  for (const int64_t tile : beside ? std::span<const int64_t>(kRunColumnTiles)
+                                   : std::span<const int64_t>(kColumnTiles)) {
+    if (beside && std::min(tile, columns) * plan.run_length() > kRunElements) continue;
     if (tiles.empty() || tile < 2 * columns) tiles.push_back(std::min(tile, columns));
   }
   return tiles;

@@ -27,8 +27,9 @@ class ColumnsOfReduction {
     if (axes_.empty()) return "the output has one element";
     const auto ranks = rank_axes();
     if (!ranks) return axes_.back();
-    if (ranks->empty()) return "the columns of a ranked reduction are its elements";
-    return ranks->front();
+    if (!ranks->empty()) return ranks->front();
+    if (!finds_one()) return "the columns of a ranked reduction are its elements";
+    return axes_.back();
   }
   // Why the reduced axis cannot be columns; else empty.
   std::string refuses_reduced() const {
@@ -49,6 +50,15 @@ class ColumnsOfReduction {
       }
     }
     return ranks;
+  }
+
+  // Whether each ranked reduction is of the best element alone, whose number int32 holds.
+  bool finds_one() const {
+    constexpr int64_t kMost = int64_t{1} << 31;
+    return std::all_of(reductions_.begin(), reductions_.end(), [](ir::Expr reduce) {
+      if (!picks_element(reduce->reduction)) return true;
+      return reduce->args.size() <= 2 && extent_of(reduce->bound_axis()) < kMost;
+    });
   }
 
   const std::vector<ir::Expr>& axes_;

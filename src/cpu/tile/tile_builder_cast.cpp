@@ -108,6 +108,11 @@ RegisterId TileBuilder::compile_words(ir::Expr expr) {
   } else if (expr->op == ir::ExprOp::Cast) {
     const ir::Expr from = expr->args[0];
     r = from->dtype == DType::Bool ? converted(compile(from), Elem::Bool) : compile_words(from);
+  } else if (expr->op == ir::ExprOp::Max || expr->op == ir::ExprOp::Min) {
+    const BinaryOp op = expr->op == ir::ExprOp::Max ? BinaryOp::Max : BinaryOp::Min;
+    const RegisterId a = ordered_bytes(*this, compile_words(expr->args[0]), expr->dtype);
+    const RegisterId b = ordered_bytes(*this, compile_words(expr->args[1]), expr->dtype);
+    r = ordered_bytes(*this, binary(op, a, b), expr->dtype);
   } else {
     const RegisterId a = compile_words(expr->args[1]), b = compile_words(expr->args[2]);
     r = select(converted(compile(expr->args[0]), Elem::Bool), a, b);

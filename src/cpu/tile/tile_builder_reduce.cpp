@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "cpu/tile/bytes/words.h"
 #include "cpu/tile/factors.h"
 #include "cpu/tile/interval.h"
 #include "cpu/tile/specialize.h"
@@ -29,6 +30,30 @@ BinaryOp combination(ir::Reduction reduction) {
     default:
       return BinaryOp::Min;
   }
+}
+
+// Whether the reduction picks one of the bytes that the body moves.
+bool folds_bytes(ir::Reduction reduction, ir::Expr body) {
+  const bool picks = reduction == ir::Reduction::Max || reduction == ir::Reduction::Min;
+  return picks && is_integer(body->dtype) && bits_of(body->dtype) == 8 && moves_words(body);
+}
+
+// An accumulator of bytes in the order of their values.
+RegisterId first_of_bytes(TileBuilder& builder, ir::Reduction reduction, Shape shape, int scope,
+                          int depth) {
+  constexpr int64_t kGreatest = 255;
+  const RegisterId r = builder.make(Elem::Bool, shape, scope, depth);
+  builder.emit(std::make_unique<Fill>(r, 0, reduction == ir::Reduction::Max ? 0 : kGreatest),
+               depth);
+  return r;
+}
+
+// The values of such bytes.
+RegisterId values_of_bytes(TileBuilder& builder, RegisterId bytes, DType dtype) {
+  constexpr int64_t kLowest = 128;
+  const RegisterId values = builder.converted(bytes, Elem::I32);
+  if (dtype != DType::Int8) return values;
+  return builder.binary(BinaryOp::Sub, values, builder.constant(Elem::I32, 0, kLowest));
 }
 
 }  // namespace
@@ -100,7 +125,11 @@ RegisterId TileBuilder::build_row_reduce(ir::Expr reduce, const Variation& v) {
   }
   const int64_t extent = extent_of(bound);
   const Shape shape = has_rows(v.shape) ? Shape::Rows : Shape::Scalar;
-  const RegisterId total = identity(reduce->reduction, body->dtype, shape, kNoScope, v.depth);
+  const bool bytes = folds_bytes(reduce->reduction, body);
+  const DType dtype = body->dtype;
+  const RegisterId total = bytes
+                               ? first_of_bytes(*this, reduce->reduction, shape, kNoScope, v.depth)
+                               : identity(reduce->reduction, dtype, shape, kNoScope, v.depth);
   if (extent > 0) {
     const bool fixed = extent <= kFixedExtent;
     std::vector<ir::Expr> axes;
@@ -112,7 +141,11 @@ RegisterId TileBuilder::build_row_reduce(ir::Expr reduce, const Variation& v) {
     }
     body = pool_.substitute(body, map);
     const int scope = fixed ? fixed_scope(axes) : looped_scope(axes);
-    auto fold = [&] { reduce_into(reduce->reduction, total, compile_term(reduce, body), scope); };
+    auto fold = [&] {
+      const RegisterId term =
+          bytes ? ordered_bytes(*this, compile_words(body), dtype) : compile_term(reduce, body);
+      reduce_into(reduce->reduction, total, term, scope);
+    };
     if (fixed) {
       at_depth(v.depth, fold);
     } else {
@@ -120,7 +153,7 @@ RegisterId TileBuilder::build_row_reduce(ir::Expr reduce, const Variation& v) {
       in_column_loop(scope, v.depth, fold);
     }
   }
-  return wrapped(total, reduce->dtype);
+  return bytes ? values_of_bytes(*this, total, dtype) : wrapped(total, reduce->dtype);
 }
 
 void TileBuilder::combine_into(ir::Reduction reduction, RegisterId total, RegisterId x) {
@@ -137,13 +170,18 @@ RegisterId TileBuilder::build_loop_reduce(ir::Expr reduce, const Variation& v) {
   ir::Expr axis = pool_.axis("k", reduce->bound_axis()->args[0]);
   ir::Expr body = pool_.substitute(reduce->body(), {{reduce->bound_axis(), axis}});
   const ir::Reduction reduction = reduce->reduction;
-  const RegisterId total = identity(reduction, body->dtype, v.shape, v.scope, v.depth);
+  const bool bytes = folds_bytes(reduction, body);
+  const DType dtype = body->dtype;
+  const RegisterId total = bytes ? first_of_bytes(*this, reduction, v.shape, v.scope, v.depth)
+                                 : identity(reduction, dtype, v.shape, v.scope, v.depth);
   const bool rounds = reduction == ir::Reduction::Sum && is_float(body->dtype);
   const bool in_parts = rounds && extent_of(axis) > kSumPart;
   const RegisterId part =
       in_parts ? identity(reduction, body->dtype, v.shape, v.scope, v.depth) : total;
   in_axis_loop(axis, v.depth, [&] {
-    combine_into(reduction, part, compile_term(reduce, body));
+    combine_into(
+        reduction, part,
+        bytes ? ordered_bytes(*this, compile_words(body), dtype) : compile_term(reduce, body));
     if (!in_parts) return;
     at_part_end(axis, kSumPart, [&] {
       combine_into(reduction, total, part);
@@ -151,7 +189,7 @@ RegisterId TileBuilder::build_loop_reduce(ir::Expr reduce, const Variation& v) {
     });
   });
   if (in_parts) at_depth(v.depth, [&] { combine_into(reduction, total, part); });
-  return wrapped(total, reduce->dtype);
+  return bytes ? values_of_bytes(*this, total, dtype) : wrapped(total, reduce->dtype);
 }
 
 RegisterId TileBuilder::build_running() {
@@ -163,7 +201,50 @@ RegisterId TileBuilder::build_running() {
   return wrapped(total, running_->reduce->dtype);
 }
 
+namespace {
+
+// The best element of an axis for all columns at once: its elements one after the other.
+RegisterId best_of_columns(TileBuilder& builder, ir::ExprPool& pool, ir::Expr reduce,
+                           const TileBuilder::Variation& v) {
+  ir::Expr axis = pool.axis("k", reduce->bound_axis()->args[0]);
+  ir::Expr body = pool.substitute(reduce->body(), {{reduce->bound_axis(), axis}});
+  const bool large = wants_large(reduce->reduction);
+  const ir::Reduction extreme = large ? ir::Reduction::Max : ir::Reduction::Min;
+  const RegisterId value = builder.identity(extreme, body->dtype, v.shape, v.scope, v.depth);
+  const Elem elem = builder.info(value).elem;
+  const RegisterId place = builder.make(Elem::I32, v.shape, v.scope, v.depth);
+  builder.emit(std::make_unique<Fill>(place, 0, 0), v.depth);
+  builder.in_axis_loop(axis, v.depth, [&] {
+    const int depth = builder.depth();
+    const RegisterId x =
+        builder.spread(builder.converted(builder.compile(body), elem), v.shape, v.scope);
+    const RegisterId so_far = builder.renamed(value, depth);
+    RegisterId better = large ? builder.binary(BinaryOp::Less, so_far, x)
+                              : builder.binary(BinaryOp::Less, x, so_far);
+    if (is_float(body->dtype)) {  // NaN comes before every number, and nothing before NaN
+      const RegisterId number = builder.binary(BinaryOp::Equal, x, x);
+      const RegisterId all_numbers = builder.binary(BinaryOp::Equal, so_far, so_far);
+      const RegisterId first_nan = builder.binary(BinaryOp::Less, number, all_numbers);
+      better = builder.binary(BinaryOp::Or, better, first_nan);
+    }
+    const auto replace = [&](RegisterId old, RegisterId by) {
+      auto step = std::make_unique<Select>(builder.info(old).elem, old, better, by, old);
+      step->elementwise = false;
+      builder.emit(std::move(step), depth);
+    };
+    replace(value, x);
+    replace(place, builder.converted(builder.compile(axis), Elem::I32));
+  });
+  const bool index = reduce->integer != 0 || is_arg(reduce->reduction);
+  return index ? builder.converted(place, elem_of(reduce->dtype)) : value;
+}
+
+}  // namespace
+
 RegisterId TileBuilder::build_ranked(ir::Expr reduce, const Variation& v) {
+  if (has_columns(v.shape) && reduce->args.size() <= 2) {
+    return best_of_columns(*this, pool_, reduce, v);
+  }
   RF_CHECK(!has_columns(v.shape) || reduce->args.size() > 2,
            "a ranked reduction over the columns of a tile is not supported");
   ir::Expr rank = reduce->args.size() > 2 ? reduce->args[2] : pool_.integer(0);

@@ -1,6 +1,8 @@
 // Instructions of the ranked reductions: ArgMax, ArgMin, TopK, BottomK.
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "base/error.h"
@@ -30,6 +32,7 @@ struct RankedRow {
   int64_t columns, first, keep;
   bool largest;
   RankFn next;
+  ReduceFn fold;  // the greatest or the least
 
   // The first element from `c` on that comes before the last of a full list.
   int64_t next_from(int64_t c, const T* values) const {
@@ -103,33 +106,44 @@ void merge_row(const RankedRow<T>& row, T* values, int64_t* indices) {
   }
 }
 
-// The best of a short row that is all there is. Without branches that depend on numbers, so that
-// rows overlap; a row with NaN is done anew.
-template <typename T, bool kLargest>
-void best_of_row(const RankedRow<T>& row, T* value, int64_t* index) {
-  const T* x = row.x;
-  int64_t place = 0;
-  bool any_nan = false;
-  for (int64_t c = 0; c < row.columns; ++c) {
-    any_nan |= x[c] != x[c];
-    const bool better = kLargest ? x[c] > x[place] : x[c] < x[place];
-    place = better ? c : place;
+// The first of the elements that equal the greatest, or the least, of all; the first NaN where it
+// is one.
+template <typename T>
+int64_t place_of(const RankedRow<T>& row, T extreme) {
+  using Limits = std::numeric_limits<T>;
+  const T end = row.largest ? Limits::lowest() : Limits::max();
+  T bound = extreme;  // the next one behind it
+  if constexpr (std::is_floating_point_v<T>) {
+    const T infinity = row.largest ? -Limits::infinity() : Limits::infinity();
+    if (extreme == infinity) return 0;
+    bound = extreme != extreme ? -infinity : std::nextafter(extreme, infinity);
+  } else {
+    if (extreme == end) return 0;
+    bound = static_cast<T>(row.largest ? extreme - 1 : extreme + 1);
   }
-  if (any_nan) return keep_row(row, value, index);
-  *value = x[place], *index = place;
+  return row.next(row.x, 0, row.columns, &bound, row.largest);
+}
+
+// A list of one element.
+template <typename T>
+void keep_one(const RankedRow<T>& row, T* value, int64_t* index) {
+  if (row.columns == 0) return;
+  T extreme = row.x[0];
+  row.fold(1, row.columns, &extreme, {row.x});
+  if (row.first > 0 && !better(extreme, *value, row.largest)) return;
+  *value = extreme, *index = row.first + place_of(row, extreme);
 }
 
 template <typename T>
 void keep_rows(TileContext& machine, const KeepBest& op) {
-  constexpr int64_t kShortRow = 64;
   const auto& columns = machine.columns[static_cast<size_t>(info(machine, op.reads[0]).scope)];
   const int64_t rows = has_rows(info(machine, op.writes[0]).shape) ? machine.rows.count : 1;
-  const RankFn next = kernels().next_before[static_cast<int>(info(machine, op.reads[0]).elem)];
+  const auto elem = static_cast<int>(info(machine, op.reads[0]).elem);
+  const RankFn next = kernels().next_before[elem];
+  const ReduceFn fold =
+      kernels().reduce[elem][static_cast<int>(op.largest ? ReduceOp::Max : ReduceOp::Min)];
   auto rank = op.merges ? merge_row<T> : keep_row<T>;
-  const bool whole = columns.begin == 0 && columns.count > 0;
-  if (op.keep == 1 && whole && columns.count <= kShortRow) {
-    rank = op.largest ? best_of_row<T, true> : best_of_row<T, false>;
-  }
+  if (op.keep == 1) rank = keep_one<T>;
   const Operand from = operand(machine, op.reads[0], Shape::Tile);
   const Operand values = operand(machine, op.writes[0], Shape::Tile);
   const Operand indices = operand(machine, op.writes[1], Shape::Tile);
@@ -138,7 +152,7 @@ void keep_rows(TileContext& machine, const KeepBest& op) {
   };
   for (int64_t r = 0; r < rows; ++r) {
     const T* x = static_cast<const T*>(from.data) + at(from, r);
-    rank({x, columns.count, columns.begin, op.keep, op.largest, next},
+    rank({x, columns.count, columns.begin, op.keep, op.largest, next, fold},
          static_cast<T*>(const_cast<void*>(values.data)) + at(values, r),
          static_cast<int64_t*>(const_cast<void*>(indices.data)) + at(indices, r));
   }

@@ -82,7 +82,7 @@ void run_row(const T* x, T* out, TotalOf<T>* totals, int64_t columns, bool exclu
 
 template <ir::Reduction reduction, typename T>
 void run_rows(TileContext& machine, const RunningFold& op) {
-  constexpr int64_t kTogether = 128;  // columns whose totals stay in the L1 cache
+  constexpr int64_t kTogether = 1024;  // columns whose totals stay in the L1 cache
   const Extents e = extents_of(machine, info(machine, op.writes[0]));
   std::array<TotalOf<T>, kTogether> totals;
   for (int64_t first = 0; first < e.rows; first += op.length) {

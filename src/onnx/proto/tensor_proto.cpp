@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/memory_pool.h"
 #include "base/type_codes.h"
 #include "onnx/proto/external_data.h"
 #include "onnx/proto/packing.h"
@@ -113,7 +114,12 @@ Tensor from_raw(const ::onnx::TensorProto& proto, DType dtype, const Dims& dims,
                 const std::shared_ptr<const void>& owner) {
   const char* data = proto.raw_data().data();
   if (is_packed(dtype)) return unpacked(dtype, dims, reinterpret_cast<const uint8_t*>(data));
-  if (owner && reinterpret_cast<uintptr_t>(data) % size_of(dtype) == 0) {
+  // A file's data begin anywhere, where vectors cross cache lines. Such constants are copied where
+  // a core's cache may hold them; larger ones are read from memory, and stay in the file.
+  constexpr size_t kCached = size_t{1} << 21;
+  const size_t alignment =
+      proto.raw_data().size() <= kCached ? size_t{kTensorAlignment} : size_of(dtype);
+  if (owner && reinterpret_cast<uintptr_t>(data) % alignment == 0) {
     return Tensor::wrap(dtype, dims, data, owner);
   }
   Tensor tensor(dtype, dims);

@@ -108,14 +108,20 @@ void max_pool(const Pool& pool, const T* x, T* y, int64_t* indices, bool column_
   });
 }
 
+template <typename T>
+constexpr Elem elem_of_pool() {
+  return sizeof(T) == 1 ? Elem::Bool : sizeof(T) == 4 ? Elem::F32 : Elem::F64;
+}
+template <typename T>
+constexpr bool kHasKernels = std::is_floating_point_v<T> || std::is_same_v<T, uint8_t>;
+
 // fold(FoldRows<T>) by the vector kernels, or by `combine` for types that they do not have.
 template <typename T, typename Combine>
 auto fold_of(BinaryOp op, const Combine& combine) {
   return [op, combine](const FoldRows<T>& f) {
-    constexpr bool kByte = std::is_same_v<T, uint8_t>;
-    if constexpr (std::is_floating_point_v<T> || kByte) {
-      const Elem elem = kByte ? Elem::Bool : sizeof(T) == 4 ? Elem::F32 : Elem::F64;
-      kernels().binary[static_cast<int>(elem)][static_cast<int>(op)][static_cast<int>(Mode::VV)](
+    if constexpr (kHasKernels<T>) {
+      const auto elem = static_cast<int>(elem_of_pool<T>());
+      kernels().binary[elem][static_cast<int>(op)][static_cast<int>(Mode::VV)](
           f.rows, f.cols, f.to, f.to_stride, {f.a, f.a_stride}, {f.b, f.b_stride});
     } else {
       for (int64_t r = 0; r < f.rows; ++r) {
@@ -125,6 +131,26 @@ auto fold_of(BinaryOp op, const Combine& combine) {
       }
     }
   };
+}
+
+// Whether the one window of each plane is the plane.
+bool takes_planes(const Window& w) {
+  constexpr Size3 kNone{0, 0, 0}, kOne{1, 1, 1};
+  return w.kernel == w.input && w.output == kOne && w.pad_begin == kNone && w.dilation == kOne;
+}
+
+// Such windows are rows of a reduction.
+template <typename T>
+void pool_planes(const Pool& pool, ReduceOp op, const T* x, T* y, T empty, ThreadPool& threads) {
+  constexpr int64_t kElements = 1 << 14;  // of a task
+  const int64_t size = count_of(pool.window.input);
+  const int64_t planes = std::max<int64_t>(kElements / size, 1);
+  const ReduceFn fold = kernels().reduce[static_cast<int>(elem_of_pool<T>())][static_cast<int>(op)];
+  threads.parallel_for((pool.planes + planes - 1) / planes, [&](int64_t task, int) {
+    const int64_t first = task * planes, count = std::min(planes, pool.planes - first);
+    std::fill_n(y + first, count, empty);
+    fold(count, size, y + first, {x + first * size, size});
+  });
 }
 
 // Folds every window; finish(first line, d, h, lines) ends lines of a slice (WindowFold).
@@ -158,6 +184,12 @@ void average_pool(const Pool& pool, const T* x, T* y, bool include_pad, ThreadPo
     }
   }
   if (pool.planes == 0) return;
+  if (takes_planes(w)) {
+    pool_planes<T>(pool, ReduceOp::Sum, x, y, T(0), threads);
+    const T taps_of_plane = counts[0][0] * counts[1][0] * counts[2][0];
+    std::for_each_n(y, pool.planes, [&](T& sum) { sum /= taps_of_plane; });
+    return;
+  }
   ChargedVector<T> divisors;  // of a plane of the output
   for (int64_t row = 0; row < w.output[0] * w.output[1]; ++row) {
     const T rows = counts[0][row / w.output[1]] * counts[1][row % w.output[1]];
@@ -206,6 +238,12 @@ void run_max_pool(OpaqueCall& call) {
     } else if (indices.defined()) {
       max_pool<T>(pool, x.as<T>(), y.as<T>(), indices.as<int64_t>(), column_major, call.threads());
     } else {
+      if constexpr (kHasKernels<T>) {
+        if (takes_planes(pool.window)) {
+          return pool_planes<T>(pool, ReduceOp::Max, x.as<T>(), y.as<T>(), lowest<T>(),
+                                call.threads());
+        }
+      }
       const auto larger = fold_of<T>(BinaryOp::Max, [](T a, T b) { return std::max(a, b); });
       auto nothing = [](T*, int64_t, int64_t, int64_t) {};
       pool_lines<T>(pool, x.as<T>(), y.as<T>(), lowest<T>(), larger, nothing, call.threads());

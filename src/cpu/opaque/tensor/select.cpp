@@ -7,24 +7,49 @@
 
 namespace redfuser::cpu {
 
+namespace {
+
+// Calls use(places, count) with the elements of each row that are not 0. Without branches that
+// depend on elements, as their order is of no kind.
+template <typename T, typename Use>
+void for_nonzero_rows(const T* x, int64_t rows, int64_t columns, const Use& use) {
+  using A = Arithmetic<T>;
+  ChargedVector<int64_t> places(static_cast<size_t>(columns) + 1);
+  for (int64_t row = 0; row < rows; ++row, x += columns) {
+    int64_t count = 0;
+    for (int64_t c = 0; c < columns; ++c) {
+      places[static_cast<size_t>(count)] = c;
+      count += static_cast<A>(x[c]) != static_cast<A>(0) ? 1 : 0;
+    }
+    use(places.data(), count);
+  }
+}
+
+}  // namespace
+
 void run_nonzero(OpaqueCall& call) {
   const Tensor& x = call.tensor(0);
-  ChargedVector<int64_t> found;
+  // A scalar counts as a vector of one element with no dimension to report.
+  const auto rank = static_cast<int64_t>(x.dims().size());
+  const int64_t columns = rank == 0 ? 1 : x.dims().back();
+  const int64_t rows = x.size() == 0 ? 0 : x.size() / columns;
   dispatch(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     using A = Arithmetic<T>;
     const T* at = x.as<T>();
-    for (int64_t i = 0; i < x.size(); ++i) {
-      if (static_cast<A>(at[i]) != static_cast<A>(0)) found.push_back(i);
-    }
+    const int64_t count = std::count_if(at, at + x.size(),
+                                        [](T e) { return static_cast<A>(e) != static_cast<A>(0); });
+    int64_t* y = call.allocate(0, {rank, count}).as<int64_t>();
+    if (rank == 0) return;
+    Dims row(x.dims().begin(), x.dims().end() - 1);
+    std::fill(row.begin(), row.end(), 0);
+    for_nonzero_rows<T>(at, rows, columns, [&](const int64_t* places, int64_t found) {
+      for (int64_t d = 0; d + 1 < rank; ++d) std::fill_n(y + d * count, found, row[d]);
+      std::copy_n(places, found, y + (rank - 1) * count);
+      y += found;
+      for (int64_t d = rank - 2; d >= 0 && ++row[d] == x.dims()[d]; --d) row[d] = 0;
+    });
   });
-  // A scalar counts as a vector of one element with no dimension to report.
-  auto rank = static_cast<int64_t>(x.dims().size()), count = static_cast<int64_t>(found.size());
-  std::vector<int64_t> strides = strides_of(x.dims());
-  int64_t* y = call.allocate(0, {rank, count}).as<int64_t>();
-  for (int64_t d = 0; d < rank; ++d) {
-    for (int64_t i = 0; i < count; ++i) y[d * count + i] = found[i] / strides[d] % x.dims()[d];
-  }
 }
 
 void run_compress(OpaqueCall& call) {

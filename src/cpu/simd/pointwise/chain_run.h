@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cpu/simd/pointwise/chain_steps.h"
+#include "cpu/simd/pointwise/exact_quotient.h"
 
 namespace redfuser::cpu::RF_ISA {
 namespace {
@@ -92,7 +93,9 @@ RF_INLINE void run_step(Vector<T>* v, const Step<T>& step, int64_t c, int64_t co
     case Code::MulS:
       return scalar([](V x, V o, V) RF_INLINED { return x * o; });
     case Code::DivS:
-      return scalar([](V x, V o, V) RF_INLINED { return x / o; });
+      return Divisor<T>(step.scalar).template divide<(NV > 0 ? NV : 1)>(v, [&](int j) RF_INLINED {
+        return v[j];
+      });
     case Code::DivIntoS:
       return scalar([](V x, V o, V) RF_INLINED { return o / x; });
     // A value that is not a number is neither less nor greater, and stays.

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "cpu/tile/tile_builder.h"
 
 namespace redfuser::cpu {
 namespace {
@@ -19,6 +20,10 @@ class Moves {
         return is_integer(e->dtype);
       case ir::ExprOp::Select:
         return accepts(e->args[1]) && accepts(e->args[2]);
+      case ir::ExprOp::Max:
+      case ir::ExprOp::Min:
+        return is_integer(e->dtype) && bits_of(e->dtype) == 8 && accepts(e->args[0]) &&
+               accepts(e->args[1]);
       case ir::ExprOp::Cast: {
         const DType from = e->args[0]->dtype;
         // Registers have truth values as 0 and 1.
@@ -53,6 +58,12 @@ bool moves_words(ir::Expr expr) {
 }
 
 Elem word_elem(DType dtype) { return bits_of(dtype) == 8 ? Elem::Bool : Elem::I32; }
+
+RegisterId ordered_bytes(TileBuilder& builder, RegisterId bytes, DType dtype) {
+  constexpr int64_t kSign = 0x80;
+  if (dtype != DType::Int8) return bytes;
+  return builder.binary(BinaryOp::BitXor, bytes, builder.constant(Elem::Bool, 0, kSign));
+}
 
 ConvertFn copy_words(size_t bytes) {
   RF_CHECK(bytes == 1 || bytes == 4, "no words of {} bytes", bytes);

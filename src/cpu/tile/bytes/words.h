@@ -3,18 +3,25 @@
 #pragma once
 
 #include "cpu/simd/kernel_table.h"
+#include "cpu/tile/tile_program.h"
 #include "ir/expr.h"
 
 namespace redfuser::cpu {
+
+class TileBuilder;
 
 // Whether registers hold elements of a type otherwise than memory does, in one byte or four.
 bool has_words(DType dtype);
 // The class of registers for the bits of such a type: Bool of one byte, I32 of four.
 Elem word_elem(DType dtype);
 
-// Whether an expression only moves elements of such a type: reads, choices between them, constants
-// of integers, casts between integers of as many bits, and of truth values to 8 bits.
+// Whether an expression only moves elements of such a type: reads, choices between them, the
+// greater and the lesser of 8 bits, constants of integers, casts between integers of as many bits,
+// and of truth values to 8 bits.
 bool moves_words(ir::Expr expr);
+
+// Bytes of a type of 8 bits as unsigned ones in the order of their values, and back.
+RegisterId ordered_bytes(TileBuilder& builder, RegisterId bytes, DType dtype);
 
 // Copies `count` elements of so many bytes: 1 or 4.
 ConvertFn copy_words(size_t bytes);
