@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/tensors/scales.h"
 #include "onnx/check/node_check.h"
 #include "onnx/check/node_order.h"
 #include "onnx/functions/expansions.h"
@@ -11,7 +12,6 @@
 #include "onnx/import/wide_nodes.h"
 #include "onnx/proto/type_support.h"
 #include "onnx/proto/value_types.h"
-#include "ops/elementwise/quantized.h"
 #include "ops/graph_editor.h"
 #include "ops/infer.h"
 #include "ops/op_def.h"
@@ -55,7 +55,8 @@ void check_scales(const ir::Graph& graph, const ::onnx::FunctionProto& body,
         divides || std::any_of(body.input().begin(), body.input().end(), has_scale(formal));
     if (!scales || inputs[i] == ir::kAbsent) continue;
     const ir::Value& scale = graph.values[static_cast<size_t>(inputs[i])];
-    const std::string fault = ops::fault_of_scale(scale, divides);
+    if (!scale.is_constant()) continue;
+    const std::string fault = fault_of_scale(scale.name, scale.constant, divides);
     if (!fault.empty()) user_error("{}: {}", where, fault);
   }
 }

@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
-#include "base/dispatch.h"
 #include "base/error.h"
 #include "base/low_bit.h"
+#include "base/tensors/scales.h"
 
 namespace redfuser::ops {
 namespace {
@@ -54,23 +52,10 @@ ir::Expr quantized(const NodeView& view, ir::Expr value, ir::Expr zero, DType dt
   return pool.cast(dtype, value);
 }
 
-std::string fault_of_scale(const ir::Value& scale, bool divides) {
-  std::string fault;
-  if (!scale.is_constant() || !is_float(scale.dtype) || is_low_bit_float(scale.dtype)) return fault;
-  dispatch(scale.dtype, [&](auto tag) {
-    using Stored = typename decltype(tag)::type;
-    const Stored* numbers = scale.constant.as<Stored>();
-    for (int64_t i = 0; i < scale.constant.size() && fault.empty(); ++i) {
-      const auto number = static_cast<double>(static_cast<Arithmetic<Stored>>(numbers[i]));
-      if (!std::isnan(number) && (number != 0 || !divides)) continue;
-      fault = fmt::format("element {} of the scale \"{}\" is {}", i, scale.name, number);
-    }
-  });
-  return fault;
-}
-
 void check_scale(const NodeView& view, int input, bool divides) {
-  const std::string fault = fault_of_scale(view.input(input), divides);
+  const ir::Value& scale = view.input(input);
+  if (!scale.is_constant()) return;
+  const std::string fault = fault_of_scale(scale.name, scale.constant, divides);
   if (!fault.empty()) view.fail(fault);
 }
 

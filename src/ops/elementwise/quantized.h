@@ -20,9 +20,6 @@ struct Scales {
 ir::Expr quantized_sum(const NodeView& view, ir::Expr sum, const Scales& scales, ir::Expr zero,
                        DType dtype);
 
-// An element of a constant scale that is not a number, or with `divides` zero, as text that names
-// the tensor; empty where there is none.
-std::string fault_of_scale(const ir::Value& scale, bool divides);
 // Fails for a constant scale with an element that is not a number, or with `divides` zero; the
 // error names the tensor.
 void check_scale(const NodeView& view, int input, bool divides);
