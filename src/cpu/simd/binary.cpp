@@ -1,6 +1,5 @@
 #include "cpu/simd/gemm_pack.h"
 #include "cpu/simd/isa.h"
-#include "cpu/simd/pointwise/exact_quotient.h"
 #include "cpu/simd/quotients.h"
 #include "cpu/simd/vector_math.h"
 

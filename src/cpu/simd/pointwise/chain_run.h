@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cpu/simd/pointwise/chain_steps.h"
-#include "cpu/simd/pointwise/exact_quotient.h"
+#include "cpu/simd/quotients.h"
 
 namespace redfuser::cpu::RF_ISA {
 namespace {

@@ -4,7 +4,6 @@
 #include <unordered_set>
 
 #include "base/error.h"
-#include "cpu/tile/tile_builder.h"
 
 namespace redfuser::cpu {
 namespace {
@@ -58,12 +57,6 @@ bool moves_words(ir::Expr expr) {
 }
 
 Elem word_elem(DType dtype) { return bits_of(dtype) == 8 ? Elem::Bool : Elem::I32; }
-
-RegisterId ordered_bytes(TileBuilder& builder, RegisterId bytes, DType dtype) {
-  constexpr int64_t kSign = 0x80;
-  if (dtype != DType::Int8) return bytes;
-  return builder.binary(BinaryOp::BitXor, bytes, builder.constant(Elem::Bool, 0, kSign));
-}
 
 ConvertFn copy_words(size_t bytes) {
   RF_CHECK(bytes == 1 || bytes == 4, "no words of {} bytes", bytes);

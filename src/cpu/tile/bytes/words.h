@@ -3,12 +3,9 @@
 #pragma once
 
 #include "cpu/simd/kernel_table.h"
-#include "cpu/tile/tile_program.h"
 #include "ir/expr.h"
 
 namespace redfuser::cpu {
-
-class TileBuilder;
 
 // Whether registers hold elements of a type otherwise than memory does, in one byte or four.
 bool has_words(DType dtype);
@@ -20,8 +17,14 @@ Elem word_elem(DType dtype);
 // and of truth values to 8 bits.
 bool moves_words(ir::Expr expr);
 
-// Bytes of a type of 8 bits as unsigned ones in the order of their values, and back.
-RegisterId ordered_bytes(TileBuilder& builder, RegisterId bytes, DType dtype);
+// Bytes of a type of 8 bits as unsigned ones in the order of their values, and back: a register
+// that a TileBuilder makes.
+template <class Builder, class Register>
+Register ordered_bytes(Builder& builder, Register bytes, DType dtype) {
+  constexpr int64_t kSign = 0x80;
+  if (dtype != DType::Int8) return bytes;
+  return builder.binary(BinaryOp::BitXor, bytes, builder.constant(Elem::Bool, 0, kSign));
+}
 
 // Copies `count` elements of so many bytes: 1 or 4.
 ConvertFn copy_words(size_t bytes);
