@@ -7,8 +7,8 @@
 
 namespace redfuser {
 
-// An element that is not a number, or with `divides` zero, as text that names the tensor; empty
-// where there is none, and for scales that are no numbers or floats of 8 bits.
+// Names the first element of a scale that is NaN, or with `divides` zero. Empty where every element
+// is valid. Scales of integers and of 8-bit floats are not checked.
 std::string fault_of_scale(const std::string& name, const Tensor& scale, bool divides);
 
 }  // namespace redfuser

@@ -60,7 +60,7 @@ VectorFilters::VectorFilters(const Tensor& w, std::span<const int64_t> zeros,
   const ByteWords words(w, zeros, groups, false);
   const int64_t filters = w.dims()[0], count = groups.count();
   const auto round = static_cast<size_t>(ceil_div(filters, kFilters) * count * kFilters);
-  // What is left of the last filters is the last one again.
+  // The last group of filters is filled up with copies of the last filter.
   for (int64_t f = 0; f < ceil_div(filters, kFilters) * kFilters; ++f) {
     const FilterWords filter = words.filter(std::min(f, filters - 1));
     std::vector<size_t> used(static_cast<size_t>(count));
