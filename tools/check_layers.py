@@ -78,7 +78,7 @@ BELOW = {
     "codegen/contraction": ["codegen/elementwise"],
     "codegen/maps": ["codegen/contraction"],
     "codegen/product": ["codegen/cluster_product", "codegen/contraction"],
-    "codegen/convolution": ["codegen/integer_product"],
+    "codegen/convolution": ["codegen/integer_product", "codegen/maps"],
     "codegen/opaque": ["codegen/convolution"],
     "codegen/recurrent": ["codegen/product", "ops/recurrent"],
     "codegen/ranking": ["codegen/rows"],

@@ -75,7 +75,8 @@ TEST_P(ConvolutionTemplate, CompilesWithEpiloguesWrittenByHand) {
   }
   for (const char* arguments :
        {"half_t, 8, 1, 4, 3, 3, 1, 1, 1, 1", "bfloat_t, 2, 4, 7, 7, 7, 1, 1, 1, 1",
-        "half_t, 1, 2, 4, 5, 3, 2, 3, 1, 2", "float, 4, 2, 4, 7, 7, 1, 1, 1, 1"}) {
+        "half_t, 1, 2, 4, 5, 3, 2, 3, 1, 2", "float, 4, 2, 4, 7, 7, 1, 1, 1, 1",
+        "half_t, 8, 8, 1, 31, 1, 1, 1, 1, 1", "float, 4, 8, 1, 9, 1, 2, 1, 3, 1"}) {
     expect_in_registers(depthwise_kernel(arguments), architecture, arguments);
   }
 }

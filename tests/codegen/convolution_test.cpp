@@ -79,7 +79,7 @@ TEST(CodegenConvolutions, HaveConfigurationsThatCompile) {
     for (const ConvolutionGraph& graph : convolution_graphs()) {
       constexpr std::string_view kGraphs[] = {
           "three_by_three",    "depthwise", "depthwise_seven",  "floats",
-          "volumes_of_floats", "volumes",   "depthwise_floats",
+          "volumes_of_floats", "volumes",   "depthwise_floats", "depthwise_signals",
       };
       if (std::count(std::begin(kGraphs), std::end(kGraphs), graph.name) == 0) continue;
       std::set<std::string> seen;

@@ -1,6 +1,6 @@
 #include "codegen/convolution/channels_last.h"
 
-#include "codegen/elementwise/elementwise_kernel.h"
+#include "codegen/maps/map_select.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -17,8 +17,9 @@ int64_t copy_of(const ConvolutionStep& convolution, int64_t value, const Axes& a
   if (exists) body = pool.select(exists, body, pool.number(0, dtype));
   const Axes extents = extents_of(pool, axes);
   const int64_t scratch = builder.add_scratch(dtype, product_of(pool, extents));
-  add_map(builder, "channels_last", axes,
-          {{scratch, builder.flat.flat(body), row_major(pool, axes, extents)}}, comment);
+  add_least_map(
+      builder,
+      {{axes, {{scratch, builder.flat.flat(body), row_major(pool, axes, extents)}}}, comment});
   return scratch;
 }
 

@@ -11,8 +11,9 @@ namespace redfuser::codegen {
 namespace {
 
 constexpr DepthwiseConfig kConfigs[] = {
-    {8, 1, 4}, {8, 2, 4}, {8, 1, 2}, {8, 2, 2}, {8, 1, 1}, {4, 2, 4}, {4, 1, 4},
-    {2, 4, 7}, {2, 2, 7}, {2, 2, 4}, {1, 2, 4}, {1, 1, 4}, {1, 1, 1},
+    {8, 1, 4}, {8, 2, 4}, {8, 1, 2}, {8, 2, 2}, {8, 1, 1}, {4, 2, 4},
+    {4, 1, 4}, {2, 4, 7}, {2, 2, 7}, {2, 2, 4}, {1, 2, 4}, {1, 1, 4},
+    {1, 1, 1}, {8, 8, 1}, {8, 4, 1}, {4, 8, 1}, {2, 8, 1}, {1, 8, 1},
 };
 constexpr double kOtherRegisters = 48;
 constexpr int kY = 1, kX = 2;
@@ -20,6 +21,15 @@ constexpr int kY = 1, kX = 2;
 // Along an axis of the form.
 int64_t window(int64_t places, const ConvolutionForm& form, int axis) {
   return (places - 1) * form.stride[axis] + (form.kernel[axis] - 1) * form.dilation[axis] + 1;
+}
+
+// A sequence lies along y: a thread walks over the rows of its window, and keeps few of them.
+void turn_sequence(ConvolutionForm& form) {
+  std::swap(form.height, form.width);
+  std::swap(form.out_height, form.out_width);
+  for (auto* numbers : {form.kernel, form.stride, form.dilation})
+    std::swap(numbers[kY], numbers[kX]);
+  std::swap(form.pad[kY], form.pad[kX]);
 }
 
 // Registers of a thread: its sums, a row of the window as floats, and the next one.
@@ -42,6 +52,7 @@ std::variant<ConvolutionForm, std::string> depthwise_form(const ConvolutionStep&
   auto form = window_form(c);
   if (auto* found = std::get_if<ConvolutionForm>(&form)) {
     if (found->spatial > 2) return "it takes one or two spatial dimensions";
+    if (c.windows.kernel.size() == 1) turn_sequence(*found);
     found->pitch = c.view.shape(0)[1];
     found->copies_input = !channels_last(c.builder.target, c.input());
     const MemoryOrder* order = c.builder.target.order_of(c.weights());
@@ -55,9 +66,10 @@ std::variant<ConvolutionForm, std::string> depthwise_form(const ConvolutionStep&
 
 std::vector<Candidate> depthwise_choices(const ConvolutionForm& form, const KnownSizes& sizes,
                                          const Target& target) {
-  // Instructions for each product; cycles from the load of a row to its use; the share of the
-  // bandwidth that threads reach.
-  constexpr double kInstructions = 2.8, kLatency = 900, kMemoryShare = 0.7, kMostRegisters = 208;
+  // Instructions for each product; cycles from the load of a row to its use, and rows that are
+  // loaded ahead (DepthwiseTile::Ahead); the share of the bandwidth that threads reach.
+  constexpr double kInstructions = 2.8, kLatency = 900, kAhead = 4, kMemoryShare = 0.7,
+                   kMostRegisters = 208;
   constexpr int kSchedulers = 4;
   const auto known = [&](ir::Expr size, double nominal) {
     const int64_t value = sizes.of(size);
@@ -85,8 +97,10 @@ std::vector<Candidate> depthwise_choices(const ConvolutionForm& form, const Know
         std::ceil(static_cast<double>(window(config.rows, form, kY)) / static_cast<double>(step));
     const double products = static_cast<double>(form.kernel[kY] * form.kernel[kX]) * config.rows *
                             config.columns * config.width;
-    const double row = std::max(
-        kLatency, std::min(each, resident) / kSchedulers * kInstructions * products / steps);
+    const bool ahead = window(config.columns, form, kX) == 1 && form.kernel[kY] > 3;
+    const double row =
+        std::max(ahead ? kLatency / kAhead : kLatency,
+                 std::min(each, resident) / kSchedulers * kInstructions * products / steps);
     const double work = target.microseconds(std::max(1.0, each / resident) * steps * row);
     const double time =
         select::kLaunchTime + select::overlapped(work, bytes / (kMemoryShare * target.dram_rate));

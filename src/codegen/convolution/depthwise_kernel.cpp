@@ -110,8 +110,8 @@ class DepthwiseText {
       if (axis->op == ir::ExprOp::Axis) emitter_.bind(axis, name);
     };
     bind(step_.output[0], "image");
-    if (step_.output.size() == 4) bind(step_.output[2], "y");
-    bind(step_.output.back(), "x");
+    bind(step_.output[2], "y");
+    if (step_.output.size() == 4) bind(step_.output[3], "x");
   }
 
   const ConvolutionStep& step_;

@@ -25,8 +25,7 @@ struct MapForms {
   }
 };
 
-MapForms forms_of(StepBuilder& builder, const fuse::MapStep& step) {
-  MapStores map = stores_of(builder, step);
+MapForms forms_of(StepBuilder& builder, MapStores map) {
   const MapShape shape = simplified(builder.pool(), std::move(map.shape));
   return {std::move(map.equations),
           product_of(builder.pool(), extents_of(builder.pool(), shape.axes)),
@@ -41,10 +40,8 @@ ir::Expr where_least(const MapForms& forms, size_t number, const StepBuilder& bu
   });
 }
 
-}  // namespace
-
-void choose_map(StepBuilder& builder, const fuse::MapStep& step) {
-  const MapForms made = forms_of(builder, step);
+// Each form where it takes the least time; the number of the one at the builder's sizes.
+size_t add_forms(StepBuilder& builder, const MapForms& made) {
   const std::vector<size_t> usable = made.usable();
   size_t taken = usable.front();
   for (const size_t i : usable) {
@@ -53,6 +50,19 @@ void choose_map(StepBuilder& builder, const fuse::MapStep& step) {
     made.forms[i].add(builder, made.equations, when);
     if (builder.sizes.of(when) > 0) taken = i;
   }
+  return taken;
+}
+
+}  // namespace
+
+void add_least_map(StepBuilder& builder, MapStores map) {
+  add_forms(builder, forms_of(builder, std::move(map)));
+}
+
+void choose_map(StepBuilder& builder, const fuse::MapStep& step) {
+  const MapForms made = forms_of(builder, stores_of(builder, step));
+  const std::vector<size_t> usable = made.usable();
+  const size_t taken = add_forms(builder, made);
   for (size_t i = 0; i < made.forms.size(); ++i) {
     const MapForm& form = made.forms[i];
     Offer offer{form.family, "", 0, form.refusal};
@@ -67,7 +77,7 @@ void choose_map(StepBuilder& builder, const fuse::MapStep& step) {
 }
 
 std::vector<Candidate> map_configs(StepBuilder& builder, const fuse::MapStep& step) {
-  const MapForms made = forms_of(builder, step);
+  const MapForms made = forms_of(builder, stores_of(builder, step));
   const std::vector<size_t> usable = made.usable();
   if (usable == std::vector<size_t>{0}) return {};
   std::vector<Candidate> choices;
@@ -78,7 +88,7 @@ std::vector<Candidate> map_configs(StepBuilder& builder, const fuse::MapStep& st
 }
 
 void generate_map(StepBuilder& builder, const fuse::MapStep& step, const KernelConfig& choice) {
-  const MapForms made = forms_of(builder, step);
+  const MapForms made = forms_of(builder, stores_of(builder, step));
   const auto form = std::find_if(made.forms.begin(), made.forms.end(), [&](const MapForm& each) {
     return each.family == choice.family && each.add;
   });

@@ -4,12 +4,15 @@
 
 #include <vector>
 
-#include "codegen/core/step_builder.h"
+#include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/maps/map_forms.h"
 
 namespace redfuser::codegen {
 
-// The kernels of a map for all sizes, each where it takes less time by estimate.
+// Adds the kernels of a map for all sizes, each where it takes less time by estimate. The equations
+// are their comment.
+void add_least_map(StepBuilder& builder, MapStores map);
+// The same of a step, with its offers.
 void choose_map(StepBuilder& builder, const fuse::MapStep& step);
 // As kernel_configs.
 std::vector<Candidate> map_configs(StepBuilder& builder, const fuse::MapStep& step);

@@ -30,6 +30,8 @@ struct DepthwiseTile {
   static constexpr int WindowRows = (Rows - 1) * StrideY + (KernelY - 1) * DilationY + 1;
   static constexpr int WindowColumns = (Columns - 1) * StrideX + (KernelX - 1) * DilationX + 1;
   static constexpr int RowStep = Rows == 1 ? DilationY : depthwise_divisor(StrideY, DilationY);
+  // Rows of one element are loaded several steps ahead of their use.
+  static constexpr int Ahead = WindowColumns == 1 && KernelY > 3 ? 4 : 1;
   // Small kernels are unrolled along y as well.
   static constexpr int Unroll = KernelY <= 3 ? WindowRows : 1;
   static_assert(Width == 1 || Width == 2 || Width == 4 || Width == 8);
@@ -87,22 +89,20 @@ class Depthwise {
         for (int w = 0; w < kWidth; ++w) sums[r][c][w] = 0;
       }
     }
-    Values next[Tile::WindowColumns];
-    load_row(next, 0);
+    constexpr int kAhead = Tile::Ahead, kStep = Tile::RowStep;
+    Values next[kAhead][Tile::WindowColumns];
+#pragma unroll
+    for (int a = 0; a < kAhead; ++a) load_row(next[a], a * kStep);
 #pragma unroll Tile::Unroll
-    for (int row = 0; row < Tile::WindowRows; row += Tile::RowStep) {
-      float values[Tile::WindowColumns][kWidth];
+    for (int first = 0; first < Tile::WindowRows; first += kAhead * kStep) {
 #pragma unroll
-      for (int p = 0; p < Tile::WindowColumns; ++p) convert(values[p], next[p]);
-      if (row + Tile::RowStep < Tile::WindowRows) load_row(next, row + Tile::RowStep);
-      if (!inside(row)) continue;
+      for (int a = 0; a < kAhead; ++a) {
+        const int row = first + a * kStep, later = row + kAhead * kStep;
+        float values[Tile::WindowColumns][kWidth];
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        const int from = row - r * Tile::StrideY;
-        if (from < 0 || from >= Tile::KernelY * Tile::DilationY || from % Tile::DilationY != 0) {
-          continue;
-        }
-        add(sums[r], values, from / Tile::DilationY);
+        for (int p = 0; p < Tile::WindowColumns; ++p) convert(values[p], next[a][p]);
+        if (later < Tile::WindowRows) load_row(next[a], later);
+        if (row < Tile::WindowRows && inside(row)) add_row(sums, values, row);
       }
     }
     if (!active_) return;
@@ -154,6 +154,20 @@ class Depthwise {
     Values values;
     load(values, filters_ + static_cast<long long>(tap) * sizes_.channels + channel_);
     convert(to, values);
+  }
+
+  // Adds the products of a row of the window to the sums of all places that it is under.
+  __device__ __forceinline__ void add_row(float (&sums)[Tile::Rows][Tile::Columns][Tile::Width],
+                                          const float (&values)[Tile::WindowColumns][Tile::Width],
+                                          int row) const {
+#pragma unroll
+    for (int r = 0; r < Tile::Rows; ++r) {
+      const int from = row - r * Tile::StrideY;
+      if (from < 0 || from >= Tile::KernelY * Tile::DilationY || from % Tile::DilationY != 0) {
+        continue;
+      }
+      add(sums[r], values, from / Tile::DilationY);
+    }
   }
 
   // Adds the products of a row of the input and row `tap_y` of the filters.
