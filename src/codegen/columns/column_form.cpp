@@ -105,6 +105,24 @@ FlatStreaming with_digit_rows(ir::ExprPool& pool, const FlatStreaming& given, in
   return form;
 }
 
+// Neighbours across share the streamed elements that they do not have adjacent.
+bool is_beside(ir::ExprPool& pool, const ColumnForm& form) {
+  bool beside = true;
+  const auto check = [&](ir::Expr offset) {
+    if (offset->depends_on(form.rows.cascade.stream))
+      beside &= bool(column_offset(pool, form, offset));
+  };
+  for (ir::Expr root : form.rows.streamed()) {
+    visit(root, [&](ir::Expr e) {
+      if (e->op == ir::ExprOp::Read && e->integer >= 0) check(e->args[0]);
+    });
+  }
+  for (const FlatStreaming::Output& output : form.rows.outputs) {
+    if (output.maps_back) check(output.offset);
+  }
+  return beside;
+}
+
 std::variant<ColumnForm, std::string> plain_form(StepBuilder& builder, const FlatStreaming& given) {
   FlatStreaming form = given;
   std::vector<ir::Expr>& rows = form.cascade.rows;
@@ -119,10 +137,13 @@ std::variant<ColumnForm, std::string> plain_form(StepBuilder& builder, const Fla
     }
   }
   if (!across) return std::string("no rows are adjacent in memory");
-  if (adjacent_bytes(builder, form, form.cascade.stream) >= best) {
-    return std::string("the elements of a row are adjacent in memory");
-  }
   ColumnForm result{std::move(form), {}, across};
+  if (adjacent_bytes(builder, result.rows, result.rows.cascade.stream) >= best) {
+    if (!is_beside(builder.pool(), result)) {
+      return std::string("the elements of a row are adjacent in memory");
+    }
+    result.mixed = true;
+  }
   for (ir::Expr row : result.rows.cascade.rows) {
     if (row != across) result.outer.push_back(row);
   }

@@ -44,6 +44,15 @@ bool has_producer(const FlatStreaming& form) {
   return found;
 }
 
+// Microseconds until a row's producers have read their operands: sums that a thread computes one
+// after the other have few loads in flight.
+double sweep_time(StepBuilder& builder, const select::Work& work, const FlatStreaming& form) {
+  constexpr double kSweepRate = 1000;  // bytes in a microsecond, measured
+  ir::Expr rows = product_of(builder.pool(), extents_of(builder.pool(), form.cascade.rows));
+  const double count = static_cast<double>(std::max<int64_t>(builder.sizes.of(rows), 1));
+  return select::kLaunchTime + std::min(work.bytes, work.accesses / count) / kSweepRate;
+}
+
 }  // namespace
 
 void add_multi_pass(StepBuilder& builder, const FlatStreaming& form) {
@@ -84,7 +93,8 @@ double multi_pass_time(StepBuilder& builder, const FlatStreaming& form) {
   work.points *= lanes / length;
   work.steps = std::max(work.steps, 1.0) * std::ceil(length / lanes) *
                static_cast<double>(phases_of(form).size());
-  return select::time_of(work, builder.target);
+  const double time = select::time_of(work, builder.target);
+  return has_producer(form) ? std::max(time, sweep_time(builder, work, form)) : time;
 }
 
 }  // namespace redfuser::codegen

@@ -18,7 +18,7 @@ namespace {
 constexpr double kStartTime = 3.6, kChunkTime = 0.074, kTileTime = 0.26, kTileChunkTime = 0.022;
 // Groups of rows that start at no vector are loaded, and stored, behind branches, which the blocks
 // of a full multiprocessor wait for one after the other: of each chunk, and the share of its store.
-constexpr double kRaggedTime = 0.3, kRaggedStore = 0.52;
+constexpr double kRaggedTime = 0.2, kRaggedStore = 0.52;
 // Blocks that are alone wait in each further tile that is mapped back: of each element of a thread.
 constexpr double kRaggedElement = 0.0375;
 constexpr double kBlockTime = 0.46, kLaneTime = 0.044, kSharedTime = 0.085;

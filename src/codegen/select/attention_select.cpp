@@ -97,16 +97,17 @@ class Choices {
   }
 
   // Tiles that the families take for any size are the least where estimates hardly differ. Those of
-  // several families, and of the Hopper family, are less certain than those of one.
+  // several families, and of the Hopper family, are less certain than those of one where they are
+  // longer than most that they are fitted to: microseconds.
   Candidate least() const {
-    constexpr double kDoubtOfFamily = 1.05, kDoubt = 1.2;
+    constexpr double kDoubtOfFamily = 1.05, kDoubt = 1.2, kFitted = 30;
     const Candidate* best = least_of(defaults_);
     const auto take = [&](const Candidate* other, double doubt) {
       if (other != nullptr && best->time >= doubt * other->time) best = other;
     };
     const std::string family = best->choice.family;
     if (family != kHopper) take(least_of(candidates_, family), kDoubtOfFamily);
-    take(least_of(candidates_), kDoubt);
+    take(least_of(candidates_), best->time < kFitted ? kDoubtOfFamily : kDoubt);
     return *best;
   }
 

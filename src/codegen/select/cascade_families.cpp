@@ -91,7 +91,7 @@ FamilyAnswer offer_row(CascadeForms& forms) {
   }
   const auto columns = column_form(forms.builder, form);
   const auto* beside = std::get_if<ColumnForm>(&columns);
-  if (beside != nullptr && beside->beside == 1) {
+  if (beside != nullptr && beside->beside == 1 && !beside->mixed) {
     return {{}, "the rows, not their elements, are adjacent in memory"};
   }
   return {single_pass_configs(forms.builder, form, forms.builder.sizes), ""};
@@ -203,9 +203,7 @@ FamilyAnswer offer_passes(CascadeForms& forms) {
     if (a.k > kMostRanks) return {{}, "a pass for every rank"};
   }
   if (!ranking_refusal(forms.builder, form)) return {{}, "a pass for every rank"};
-  // Its scalar loops are up to twice as slow as their estimate.
-  constexpr double kDoubt = 2;
-  return {{{{"row_passes", {}}, kDoubt * multi_pass_time(forms.builder, form)}}, ""};
+  return {{{{"row_passes", {}}, multi_pass_time(forms.builder, form)}}, ""};
 }
 
 bool emit_passes(CascadeForms& forms) {

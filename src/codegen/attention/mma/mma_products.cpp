@@ -35,9 +35,9 @@ MmaProducts::MmaProducts(const Target& target, const AttentionSpec& form)
   }
 }
 
-// TF32 has half the rate of 16 bits, fused multiply-adds a thirtieth.
+// TF32 has half the rate of 16 bits, fused multiply-adds an eighth.
 int MmaProducts::work(Kind kind, int a, int b) {
-  constexpr int kParts = 2, kScalar = 30;
+  constexpr int kParts = 2, kScalar = 8;
   if (kind == Kind::Native) return 1;
   return kind == Kind::Scalar ? kScalar : kParts * (a / 2 + b / 2 - 1);
 }
