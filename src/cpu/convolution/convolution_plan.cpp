@@ -82,6 +82,8 @@ ConvolutionForm convolution_of(const StepForm& form) {
     constexpr double kActivation = 7e-5;
     result.epilogue_time = epilogue.time();
     result.activation_time = epilogue.activation().any ? kActivation : result.epilogue_time;
+    result.channel_activation_time =
+        epilogue.activation().adds ? result.epilogue_time : result.activation_time;
   }
   return result;
 }

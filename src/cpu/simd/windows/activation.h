@@ -19,8 +19,8 @@ RF_INLINE Vector<double> within(Vector<double> x, double low, double high) {
   return bounded<double>(x, low, high);
 }
 
-// body(each) with the function that an activation is. The body stores its vectors: they stay in
-// registers, as the paths do not meet before.
+// body(each) with the function of s that an activation is. The body stores its vectors: they stay
+// in registers, as the paths do not meet before.
 template <class T, class Body>
 RF_INLINE void with_activation(const Activation& a, const Body& body) {
   const T low = static_cast<T>(a.low), high = static_cast<T>(a.high);
