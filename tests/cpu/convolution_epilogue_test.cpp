@@ -18,6 +18,15 @@ constexpr const char* kFollowing[] = {
     "y = Relu(c)",
     "t = Sigmoid(c) y = Mul(c, t)",
     "y = HardSwish(c)",
+    "y = Sigmoid(c)",
+    "l = Constant<value_float = 1.75>() f = CastLike(l, c) m = Mul(c, f) t = Sigmoid(m) "
+    "y = Mul(t, c)",
+    "a = Add(c, r) t = Sigmoid(a) y = Mul(a, t)",
+    "l = Constant<value_float = 0.25>() f = CastLike(l, c) m = Add(c, f) t = Sigmoid(m) "
+    "y = Mul(c, t)",
+    "m = Neg(c) n = Exp(m) l = Constant<value_float = 1.0>() f = CastLike(l, c) d = Add(n, f) "
+    "y = Div(c, d)",
+    "n = Exp(c) l = Constant<value_float = 1.0>() f = CastLike(l, c) d = Add(n, f) y = Div(f, d)",
     "a = Add(c, r) y = Relu(a)",
     "y = Add(r, c)",
     "a = Add(r, c) y = HardSwish(a)",
@@ -134,7 +143,7 @@ double element(const Tensor& tensor, int64_t i) {
 }
 
 TEST(ConvolutionEpilogue, OfRandomConvolutionsMatchesTheReference) {
-  constexpr uint32_t kCases = 240;
+  constexpr uint32_t kCases = 360;
   for (uint32_t seed = 1; seed <= kCases; ++seed) {
     const Drawn drawn = draw(seed);
     SCOPED_TRACE(fmt::format("seed {}: {}", seed, drawn.text));

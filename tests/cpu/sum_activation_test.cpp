@@ -25,6 +25,10 @@ class SumActivationTest : public testing::Test {
   ir::Expr read(ir::ValueId value, const std::vector<ir::Expr>& at) {
     return pool.read(value, DType::Float32, at);
   }
+  ir::Expr divisor(ir::Expr exponent) {
+    return pool.add(number(1), pool.make(ir::ExprOp::Exp, {exponent}));
+  }
+  ir::Expr negated(ir::Expr e) { return pool.make(ir::ExprOp::Neg, {e}); }
   SumActivation of(ir::Expr body) {
     return activation_of(body, indices, [](ir::ValueId value) { return value == kResidual; });
   }
@@ -68,9 +72,38 @@ TEST_F(SumActivationTest, AddsAResidualOfTheSameLayout) {
   }
 }
 
+TEST_F(SumActivationTest, IsLogistic) {
+  const ir::Expr sum = pool.add(c, r);
+  const SumActivation plain = of(pool.div(number(1), divisor(negated(affine(sum, 2, 0.5)))));
+  EXPECT_TRUE(plain.each.logistic && plain.each.affine && plain.each.adds);
+  EXPECT_FALSE(plain.each.gates);
+  EXPECT_EQ(plain.each.scale, 2);
+  EXPECT_EQ(plain.each.shift, 0.5);
+
+  const SumActivation rising = of(pool.div(number(1), divisor(affine(c, 2, 0.5))));
+  EXPECT_TRUE(rising.each.logistic && !rising.each.adds);
+  EXPECT_EQ(rising.each.scale, -2);
+  EXPECT_EQ(rising.each.shift, -0.5);
+
+  for (const ir::Expr body : {pool.mul(sum, pool.div(number(1), divisor(negated(sum)))),
+                              pool.div(sum, divisor(negated(sum)))}) {
+    const SumActivation gate = of(body);
+    EXPECT_TRUE(gate.each.logistic && gate.each.affine && gate.each.gates && gate.each.adds);
+    EXPECT_EQ(gate.each.scale, 1);
+    EXPECT_EQ(gate.residual, kResidual);
+  }
+}
+
 TEST_F(SumActivationTest, RefusesOtherFunctions) {
   const ir::Expr sum = pool.add(c, r);
+  const ir::Expr wide = pool.leaf(ir::LeafKind::Product, 0, DType::Float64);
+  const ir::Expr wide_one = pool.number(1, DType::Float64);
   const ir::Expr refused[] = {
+      pool.div(number(2), divisor(negated(c))),                 // twice it
+      pool.div(number(1), pool.add(divisor(negated(c)), c)),    // another divisor
+      pool.div(number(1), divisor(negated(bounded(c, 0, 1)))),  // of a bounded sum
+      pool.div(sum, divisor(negated(c))),                       // of another sum
+      pool.div(wide_one, pool.add(wide_one, pool.make(ir::ExprOp::Exp, {negated(wide)}))),
       pool.add(c, other),                    // another layout
       pool.add(c, elsewhere),                // another place
       pool.add(sum, r),                      // two residuals

@@ -45,12 +45,37 @@ Activation bounded_affine(ir::Expr body, ir::Expr sum) {
   return a.any ? a : Activation{};
 }
 
+// 1 / (1 + e^-t) for the divisor 1 + e^-t of an affine t, in float32.
+Activation logistic_of(ir::Expr divisor, ir::Expr sum) {
+  const WithNumber one = with_number(divisor, ir::ExprOp::Add);
+  if (one.other == nullptr || one.number != 1 || one.other->op != ir::ExprOp::Exp) return {};
+  const ir::Expr exponent = one.other->args[0];
+  const bool negated = exponent->op == ir::ExprOp::Neg;
+  Activation a = bounded_affine(negated ? exponent->args[0] : exponent, sum);
+  if (!a.any || divisor->dtype != DType::Float32) return {};
+  if (std::isfinite(a.low) || std::isfinite(a.high)) return {};
+  if (!negated) a.scale = -a.scale, a.shift = -a.shift;
+  a.affine = a.logistic = true;
+  return a;
+}
+
+Activation factor_of(ir::Expr body, ir::Expr sum) {
+  if (body->op != ir::ExprOp::Div || !body->args[0]->is_constant(1)) {
+    return bounded_affine(body, sum);
+  }
+  return logistic_of(body->args[1], sum);
+}
+
 Activation function_of(ir::Expr body, ir::Expr sum) {
-  const Activation plain = bounded_affine(body, sum);
-  if (plain.any || body->op != ir::ExprOp::Mul) return plain;
-  const size_t at = body->args[0] == sum ? 0 : 1;
-  if (body->args[at] != sum) return {};
-  Activation gate = bounded_affine(body->args[1 - at], sum);
+  const Activation plain = factor_of(body, sum);
+  if (plain.any) return plain;
+  Activation gate;
+  if (body->op == ir::ExprOp::Mul) {
+    const size_t at = body->args[0] == sum ? 0 : 1;
+    if (body->args[at] == sum) gate = factor_of(body->args[1 - at], sum);
+  } else if (body->op == ir::ExprOp::Div && body->args[0] == sum) {
+    gate = logistic_of(body->args[1], sum);
+  }
   gate.affine = gate.gates = gate.any;
   return gate;
 }

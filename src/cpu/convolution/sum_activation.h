@@ -14,9 +14,10 @@ struct SumActivation {
   ir::ValueId residual = ir::kAbsent;  // the tensor that it adds
 };
 
-// Of a body over one Leaf Product of its own type, which is a bounded affine function of the sum s,
-// or the product of s and one. s is the leaf, or the leaf plus the element at `indices` of a tensor
-// for which `has_layout`: its elements lie where the body's results do.
+// Of a body over one Leaf Product of its own type, which is an affine function of the sum s within
+// bounds, or 1 / (1 + e^-t) of one, or the product of s and such a function. s is the leaf, or the
+// leaf plus the element at `indices` of a tensor for which `has_layout`: its elements lie where the
+// body's results do.
 SumActivation activation_of(ir::Expr body, const std::vector<ir::Expr>& indices,
                             const std::function<bool(ir::ValueId)>& has_layout);
 

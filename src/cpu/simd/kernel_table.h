@@ -198,9 +198,10 @@ using PackFn = void (*)(const MatrixView& b, int64_t k, int64_t n, void* out);
 
 // What becomes of s, a sum or, where `adds`, a sum plus its element of a residual: t = s · scale +
 // shift where `affine`, else s; of t the greater of it and `low`, then the lesser of that and
-// `high`; and that, or where `gates` (and `affine`) its product with s. NaN stays.
+// `high`, or where `logistic` (and `affine`, in float32 only) 1 / (1 + e^-t); and that, or where
+// `gates` (and `affine`) its product with s. NaN stays.
 struct Activation {
-  bool any = false, adds = false, affine = false, gates = false;
+  bool any = false, adds = false, affine = false, gates = false, logistic = false;
   double scale = 1, shift = 0;
   double low = -HUGE_VAL, high = HUGE_VAL;
 };

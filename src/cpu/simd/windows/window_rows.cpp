@@ -64,13 +64,8 @@ void row_block(const WindowArgs& g, int64_t width, int64_t filter, const T* in, 
       add_rows<T, MR, NV>(to, g.out_stride, sum);
     }
     if (added != nullptr) add_rows<T, MR, NV>(added, g.out_stride, sum);
-    with_activation<T>(last == g.taps ? g.activation : Activation{}, [&](auto each) {
-#pragma GCC unroll 12
-      for (int i = 0; i < MR; ++i) {
-#pragma GCC unroll 2
-        for (int j = 0; j < NV; ++j) store_vector(to + i * g.out_stride + j * W, each(sum[i][j]));
-      }
-    });
+    store_activated<T, MR, NV>(last == g.taps ? g.activation : Activation{}, to, g.out_stride,
+                               [&](int i, int j) { return sum[i][j]; });
   }
 }
 
