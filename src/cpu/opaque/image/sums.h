@@ -21,7 +21,7 @@ class SumsTarget {
     void* data;
     int64_t stride;
     const void* residual = nullptr;  // where activation() adds it: in the places of `data`
-    bool activated = false;  // set by the one who wrote activation() of the sums
+    bool activated = false;          // set by the one who wrote activation() of the sums
   };
 
   virtual ~SumsTarget() = default;
