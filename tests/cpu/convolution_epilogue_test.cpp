@@ -12,13 +12,29 @@
 namespace redfuser {
 namespace {
 
-// Nodes that make `y` of the convolution's result `c`, with inputs `r` of its sizes and `s` of
-// [batch, filters, 1, ...].
+// Nodes that make `y` of the convolution's result `c`, with inputs `r` of its sizes, `o` of those
+// of one image and `s` of [batch, filters, 1, ...].
 constexpr const char* kFollowing[] = {
     "y = Relu(c)",
     "t = Sigmoid(c) y = Mul(c, t)",
     "y = HardSwish(c)",
+    "y = Sigmoid(c)",
+    "l = Constant<value_float = 1.75>() f = CastLike(l, c) m = Mul(c, f) t = Sigmoid(m) "
+    "y = Mul(t, c)",
+    "a = Add(c, r) t = Sigmoid(a) y = Mul(a, t)",
+    "l = Constant<value_float = 0.25>() f = CastLike(l, c) m = Add(c, f) t = Sigmoid(m) "
+    "y = Mul(c, t)",
+    "m = Neg(c) n = Exp(m) l = Constant<value_float = 1.0>() f = CastLike(l, c) d = Add(n, f) "
+    "y = Div(c, d)",
+    "n = Exp(c) l = Constant<value_float = 1.0>() f = CastLike(l, c) d = Add(n, f) y = Div(f, d)",
     "a = Add(c, r) y = Relu(a)",
+    "y = Add(r, c)",
+    "a = Add(r, c) y = HardSwish(a)",
+    "l = Constant<value_float = 0.5>() h = CastLike(l, c) a = Add(c, r) m = Mul(a, h) "
+    "y = Add(m, h)",
+    "a = Add(c, o) y = Relu(a)",
+    "a = Add(c, s) y = Relu(a)",
+    "a = Add(c, r) m = Mul(a, c) y = Relu(m)",
     "m = Mul(c, s) t = Tanh(m) y = Add(t, r)",
     "l = Constant<value_float = -0.5>() h = Constant<value_float = 0.75>() "
     "lo = CastLike(l, c) hi = CastLike(h, c) y = Clip(c, lo, hi)",
@@ -74,7 +90,7 @@ Drawn draw(uint32_t seed) {
   const int64_t channels = kind == 2 ? 1 : d.number(1, 6), filters = d.number(1, kFilters[kind]);
   const DType dtype = d.number(0, 4) == 0 ? DType::Float64 : DType::Float32;
   Dims x{batch, groups * channels}, w{groups * filters, channels}, y{batch, groups * filters},
-      s = y;
+      s = y, o;
   std::vector<int64_t> strides, dilations, begins, ends;
   const bool pointwise = d.number(0, 3) == 0;
   const bool single = kind < 2 && d.number(0, 7) == 0;  // the window is as large as the image
@@ -98,6 +114,7 @@ Drawn draw(uint32_t seed) {
     strides.push_back(e.stride), dilations.push_back(e.dilation);
     begins.push_back(e.begin), ends.push_back(e.end);
   }
+  o = y, o[0] = 1;
   begins.insert(begins.end(), ends.begin(), ends.end());
   const char* type = dtype == DType::Float64 ? "double" : "float";
   const auto declared = [&](const char* name, const Dims& dims) {
@@ -108,13 +125,13 @@ Drawn draw(uint32_t seed) {
   const Dims b{groups * filters};
   Drawn drawn;
   drawn.text = fmt::format(
-      "<ir_version: 9, opset_import: [\"\" : 20]> g ({}, {}, {}, {}, {}) => (y) {{ "
+      "<ir_version: 9, opset_import: [\"\" : 20]> g ({}, {}, {}, {}, {}, {}) => (y) {{ "
       "c = Conv<group = {}, strides = [{}], dilations = [{}], pads = [{}]>(x, w, b) {} }}",
       declared("x", x), declared("w", w), declared("b", b), declared("r", y), declared("s", s),
-      groups, fmt::join(strides, ","), fmt::join(dilations, ","), fmt::join(begins, ","),
-      kFollowing[following]);
+      declared("o", o), groups, fmt::join(strides, ","), fmt::join(dilations, ","),
+      fmt::join(begins, ","), kFollowing[following]);
   for (const auto& [name, dims] : std::initializer_list<std::pair<const char*, Dims>>{
-           {"x", x}, {"w", w}, {"b", b}, {"r", y}, {"s", s}}) {
+           {"x", x}, {"w", w}, {"b", b}, {"r", y}, {"s", s}, {"o", o}}) {
     drawn.inputs.emplace(name, d.tensor(dtype, dims));
   }
   return drawn;
@@ -126,7 +143,7 @@ double element(const Tensor& tensor, int64_t i) {
 }
 
 TEST(ConvolutionEpilogue, OfRandomConvolutionsMatchesTheReference) {
-  constexpr uint32_t kCases = 120;
+  constexpr uint32_t kCases = 360;
   for (uint32_t seed = 1; seed <= kCases; ++seed) {
     const Drawn drawn = draw(seed);
     SCOPED_TRACE(fmt::format("seed {}: {}", seed, drawn.text));

@@ -1,7 +1,6 @@
 #include "cpu/convolution/convolution_epilogue.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "cpu/estimate/program_time.h"
@@ -30,55 +29,6 @@ bool is_one_pass(const TileProgram& program) {
     if (!moves) ++passes;
   }
   return passes == 1;
-}
-
-// The number that an operation has as one of its operands, and the other operand.
-struct WithNumber {
-  double number = 0;
-  ir::Expr other = nullptr;  // null where none is a number
-};
-WithNumber with_number(ir::Expr e, ir::ExprOp op) {
-  if (e->op != op) return {};
-  const size_t at = e->args[0]->is_constant() ? 0 : 1;
-  const ir::Expr constant = e->args[at];
-  if (!constant->is_constant() || std::isnan(constant->number)) return {};
-  return {constant->number, e->args[1 - at]};
-}
-
-// An affine function of a product, bounded by numbers: whichever bound comes first, where they are
-// in order.
-Activation bounded_affine(ir::Expr body) {
-  Activation a;
-  for (int i = 0; i < 2; ++i) {
-    const bool upper = body->op == ir::ExprOp::Min;
-    const WithNumber bound = with_number(body, upper ? ir::ExprOp::Min : ir::ExprOp::Max);
-    if (bound.other == nullptr) break;
-    double& place = upper ? a.high : a.low;
-    if (std::isfinite(place)) return {};
-    place = bound.number;
-    body = bound.other;
-  }
-  if (!(a.low <= a.high)) return {};
-  for (const ir::ExprOp op : {ir::ExprOp::Add, ir::ExprOp::Mul}) {
-    const WithNumber part = with_number(body, op);
-    if (part.other == nullptr) continue;
-    (op == ir::ExprOp::Add ? a.shift : a.scale) = part.number;
-    a.affine = true;
-    body = part.other;
-  }
-  a.any = is_product(body);
-  return a.any ? a : Activation{};
-}
-
-// Of a body of one product.
-Activation activation_of(ir::Expr body) {
-  const Activation plain = bounded_affine(body);
-  if (plain.any || body->op != ir::ExprOp::Mul) return plain;
-  const size_t product = is_product(body->args[0]) ? 0 : 1;
-  if (!is_product(body->args[product])) return {};
-  Activation gate = bounded_affine(body->args[1 - product]);
-  gate.affine = gate.gates = gate.any;
-  return gate;
 }
 
 }  // namespace
@@ -111,7 +61,11 @@ ConvolutionEpilogue::ConvolutionEpilogue(const StepForm& form, DType sums, int64
                   {dtype, memory_of(form, value_), indices});
   merge_chains(program_);
   in_place_ = form.growing == nullptr && dtype == sums && is_one_pass(program_);
-  if (in_place_ && head == nullptr && is_float(sums)) activation_ = activation_of(body);
+  if (in_place_ && head == nullptr && is_float(sums)) {
+    const Dims dims = memory_of(form, value_);
+    activation_ = activation_of(body, indices,
+                                [&](ir::ValueId value) { return memory_of(form, value) == dims; });
+  }
   if (across_) columns_ = std::min(filters, kMostColumns);
   epilogue_.set_block(program_, across_ ? 1 : filters, columns_);
 }
@@ -125,7 +79,10 @@ EpilogueSums::EpilogueSums(const ConvolutionEpilogue& epilogue, RunContext& cont
       output_(
           static_cast<char*>(context.values[static_cast<size_t>(epilogue.value_)].mutable_data())),
       runner_(epilogue.program_, context, {&epilogue.value_, 1}),
-      workers_(static_cast<size_t>(context.pool.size())) {}
+      workers_(static_cast<size_t>(context.pool.size())) {
+  const ir::ValueId residual = epilogue.activation_.residual;
+  if (residual != ir::kAbsent) residual_ = static_cast<const char*>(context.value(residual).data());
+}
 
 void EpilogueSums::prepare(int worker, int64_t bytes) {
   Memory& memory = workers_[static_cast<size_t>(worker)];
@@ -143,8 +100,8 @@ SumsTarget::Place EpilogueSums::place(int worker, const Block& block) {
   if (epilogue_.in_place_) {
     prepare(worker, 0);
     const int64_t row = block.batch * epilogue_.filters_ + block.filter;
-    const int64_t at = row * epilogue_.positions_ + block.position;
-    return {output_ + at * epilogue_.width_, epilogue_.positions_};
+    const int64_t at = (row * epilogue_.positions_ + block.position) * epilogue_.width_;
+    return {output_ + at, epilogue_.positions_, residual_ == nullptr ? nullptr : residual_ + at};
   }
   return wide_place(worker, block, block.positions);
 }

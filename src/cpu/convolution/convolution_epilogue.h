@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "cpu/convolution/sum_activation.h"
 #include "cpu/opaque/image/sums.h"
 #include "cpu/opaque/opaque.h"
 #include "cpu/steps/block_epilogue.h"
@@ -25,7 +26,7 @@ class ConvolutionEpilogue {
   // Microseconds for each sum, by estimate.
   double time() const;
   // All that becomes of the sums in their place, where it is one; else none.
-  const Activation& activation() const { return activation_; }
+  const Activation& activation() const { return activation_.each; }
 
  private:
   friend class EpilogueSums;
@@ -39,8 +40,8 @@ class ConvolutionEpilogue {
   // Of the output, where the sums lie in its memory: what follows them is one pass over them.
   int64_t filters_ = 0, positions_ = 0;
   bool in_place_ = false;
-  bool across_ = false;    // of one position: the filters are the columns of a tile
-  Activation activation_;  // of sums in their place, where it is all of the body
+  bool across_ = false;       // of one position: the filters are the columns of a tile
+  SumActivation activation_;  // of sums in their place, where it is all of the body
 };
 
 // One run, whose output is allocated.
@@ -49,7 +50,7 @@ class EpilogueSums final : public SumsTarget {
   EpilogueSums(const ConvolutionEpilogue& epilogue, RunContext& context);
 
   int64_t near_sums() const override { return 1 << 14; }
-  Activation activation() const override { return epilogue_.activation_; }
+  Activation activation() const override { return epilogue_.activation(); }
   Place place(int worker, const Block& block) override;
   Place wide_place(int worker, const Block& block, int64_t stride) override;
   void done(int worker, const Block& block, const Place& place) override;
@@ -59,6 +60,7 @@ class EpilogueSums final : public SumsTarget {
 
   const ConvolutionEpilogue& epilogue_;
   char* output_;
+  const char* residual_ = nullptr;
   TileRunner runner_;
   struct Memory {
     ScratchArray<char> owned;

@@ -170,7 +170,7 @@ select::FamilyAnswer offer_channels(StepForm& form) {
   const auto sums = static_cast<double>(c.filters() * count_of(c.shape.window.output));
   const int64_t planes = c.shape.batch * c.shape.channels;
   const auto tasks = static_cast<double>(depthwise_tasks(planes, form.threads));
-  const double each = wide(c) * c.channel_time() + sums * c.activation_time;
+  const double each = wide(c) * c.channel_time() + sums * c.channel_activation_time;
   const TaskTime task{each * std::ceil(static_cast<double>(planes) / tasks), 0};
   return {{{{kChannels, {}}, step_time(task, tasks, form.threads, c.output_bytes()).time}}, ""};
 }

@@ -79,9 +79,14 @@ ConvolutionForm convolution_of(const StepForm& form) {
     constexpr int64_t kFilters = 32, kPositions = 192;
     const ConvolutionEpilogue epilogue(form, result.dtype, std::min(kFilters, result.filters()),
                                        std::min(kPositions, count_of(result.shape.window.output)));
-    constexpr double kActivation = 7e-5;
+    constexpr double kActivation = 7e-5, kLogistic = 2e-4;
+    const Activation& activation = epilogue.activation();
     result.epilogue_time = epilogue.time();
-    result.activation_time = epilogue.activation().any ? kActivation : result.epilogue_time;
+    result.activation_time = !activation.any       ? result.epilogue_time
+                             : activation.logistic ? kLogistic
+                                                   : kActivation;
+    result.channel_activation_time =
+        activation.adds ? result.epilogue_time : result.activation_time;
   }
   return result;
 }

@@ -19,8 +19,9 @@ struct ConvolutionForm {
   ConvShape shape;
   DType dtype = DType::Float32;  // of the sums: float32, float64 or int32
   bool constant_weights = false;
-  // Microseconds for each sum of what follows: as a pass, and in kernels that compute activations.
-  double epilogue_time = 0, activation_time = 0;
+  // Microseconds for each sum of what follows: as a pass, in kernels that compute activations, and
+  // in those that add no residual.
+  double epilogue_time = 0, activation_time = 0, channel_activation_time = 0;
 
   bool empty() const { return shape.batch * shape.filters * count_of(shape.window.output) == 0; }
   int64_t channels() const { return shape.channels / shape.groups; }

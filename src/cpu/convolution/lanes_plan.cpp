@@ -166,6 +166,7 @@ void LanesPlan::filter(const Source& source, const T* weights, SumsTarget& targe
     place.activated = g.activation.any;
     g.out = place.data;
     g.out_stride = place.stride;
+    g.residual = place.residual;
     source.filter(g);
     target.done(worker, sums, place);
   });

@@ -7,8 +7,9 @@
 namespace redfuser::cpu {
 namespace {
 
-// Output positions whose sums are held together: they stay in the first-level cache.
-constexpr int64_t kPositions = 192, kPositionsOfThree = 128;  // of panels of three vectors
+// Output positions whose sums are held together: they stay in the first-level cache. A plane of
+// 14x14 is whole, and thus one row for what follows.
+constexpr int64_t kPositions = 196, kPositionsOfThree = 128;  // of panels of three vectors
 // Those by vectors of positions, which the kernel stores where they belong.
 constexpr int64_t kRowPositions = 256;
 
@@ -178,6 +179,7 @@ void WindowPlan::run_task(const Task<T>& task) const {
         place.activated = g.activation.any;
         g.out = place.data;
         g.out_stride = place.stride;
+        g.residual = place.residual;
         fn(g);
         task.sums.done(task.worker, block, place);
       }

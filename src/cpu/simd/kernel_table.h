@@ -196,11 +196,12 @@ using GemmFn = void (*)(const GemmArgs& args);
 // elements of the product's type.
 using PackFn = void (*)(const MatrixView& b, int64_t k, int64_t n, void* out);
 
-// What becomes of a sum s: t = s · scale + shift where `affine`, else s; of t the greater of it and
-// `low`, then the lesser of that and `high`; and that, or where `gates` (and `affine`) its product
-// with s. NaN stays.
+// What becomes of s, a sum or, where `adds`, a sum plus its element of a residual: t = s · scale +
+// shift where `affine`, else s; of t the greater of it and `low`, then the lesser of that and
+// `high`, or where `logistic` (and `affine`, in float32 only) 1 / (1 + e^-t); and that, or where
+// `gates` (and `affine`) its product with s. NaN stays.
 struct Activation {
-  bool any = false, affine = false, gates = false;
+  bool any = false, adds = false, affine = false, gates = false, logistic = false;
   double scale = 1, shift = 0;
   double low = -HUGE_VAL, high = HUGE_VAL;
 };
@@ -232,9 +233,9 @@ struct ChannelArgs {
   void* padded = nullptr;
   void* sums = nullptr;  // scratch memory of rows · pitch + kFilterSlack elements
   void* out = nullptr;
-  Activation activation;
-  float zero = 0;        // of bytes
-  void* line = nullptr;  // of bytes: scratch memory of a line of the input, as floats
+  Activation activation;  // which adds nothing
+  float zero = 0;         // of bytes
+  void* line = nullptr;   // of bytes: scratch memory of a line of the input, as floats
 };
 inline constexpr int64_t kFilterSlack = 32;
 using FilterFn = void (*)(const ChannelArgs& args);
@@ -254,6 +255,7 @@ struct WindowArgs {
   void* out = nullptr;
   int64_t out_stride = 0;  // between filters
   Activation activation;
+  const void* residual = nullptr;  // where the activation adds it: in the places of `out`
 };
 inline constexpr int64_t kWindowVectorBytes = 64;
 using WindowFn = void (*)(const WindowArgs& args);
@@ -285,9 +287,10 @@ struct LanesArgs {
   const void* bias = nullptr;
   void* tile = nullptr;  // scratch memory of kLanesTile vectors
   void* out = nullptr;
-  int64_t out_stride = 0;  // between rows
-  Activation activation;   // of floats
-  float zero = 0;          // of bytes
+  int64_t out_stride = 0;          // between rows
+  Activation activation;           // of floats
+  const void* residual = nullptr;  // where the activation adds it: in the places of `out`
+  float zero = 0;                  // of bytes
 };
 inline constexpr int64_t kLanesTile = 256;
 using LanesFn = void (*)(const LanesArgs& args);

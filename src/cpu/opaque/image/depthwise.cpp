@@ -44,7 +44,7 @@ void convolve_planes(const ConvShape& s, const Image& image, const T* weights, c
     args.sums = buffer.get() + channel.size();
     args.line = buffer.get() + channel.size() + channel.sums();
     args.zero = image.zero;
-    args.activation = sums.activation();
+    if (!sums.activation().adds) args.activation = sums.activation();
     const int64_t end = planes * (task + 1) / tasks;
     for (int64_t plane = planes * task / tasks, last; plane < end; plane = last) {
       const int64_t channel = plane % s.channels;

@@ -20,7 +20,8 @@ class SumsTarget {
   struct Place {
     void* data;
     int64_t stride;
-    bool activated = false;  // set by the one who wrote activation() of the sums
+    const void* residual = nullptr;  // where activation() adds it: in the places of `data`
+    bool activated = false;          // set by the one who wrote activation() of the sums
   };
 
   virtual ~SumsTarget() = default;

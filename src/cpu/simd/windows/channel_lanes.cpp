@@ -198,11 +198,18 @@ void filter_lanes(const LanesArgs& g) {
     const T* weights = static_cast<const T*>(g.weights) + f * g.taps * W;
     const T* bias = static_cast<const T*>(g.bias) + f * W;
     T* out = static_cast<T*>(g.out) + f * g.out_stride;
+    const T* residual = static_cast<const T*>(g.residual);
+    if (residual != nullptr) residual += f * g.out_stride;
     for (int64_t first = 0; first < g.outputs; first += kLanesTile) {
       const int64_t count = g.outputs - first < kLanesTile ? g.outputs - first : kLanesTile;
       sum(g, first, first + count, weights, bias, tile);
-      const TransposedTile<T> sums{tile,       W,           count,
-                                   g.channels, out + first, g.filters * g.out_stride};
+      const TransposedTile<T> sums{tile,
+                                   W,
+                                   count,
+                                   g.channels,
+                                   out + first,
+                                   g.filters * g.out_stride,
+                                   residual == nullptr ? nullptr : residual + first};
       if constexpr (kBytes) {
         transpose_tile(sums, int_bits);
       } else {

@@ -167,10 +167,7 @@ void filter_lines(const ChannelArgs& g, const T* weights, T bias, const T* in, T
       slide_run<T, NV, 1>(run, weights, in, g.pitch, sum);
     }
   }
-  with_activation<T>(g.activation, [&](auto each) {
-#pragma GCC unroll 8
-    for (int v = 0; v < NV; ++v) store_vector(out + v * g.output[2], each(sum[v]));
-  });
+  store_activated<T, NV, 1>(g.activation, out, g.output[2], [&](int v, int) { return sum[v]; });
 }
 
 template <class T>
@@ -211,10 +208,7 @@ void filter_to(const ChannelArgs& g, const T* weights, T bias, const T* in, T* o
   } else {
     filter_vectors<T, NV>(g, weights, bias, in, sum);
   }
-  with_activation<T>(g.activation, [&](auto each) {
-#pragma GCC unroll 8
-    for (int v = 0; v < NV; ++v) store_vector(out + v * VectorOf<T>::kWidth, each(sum[v]));
-  });
+  store_activated<T, 1, NV>(g.activation, out, 0, [&](int, int v) { return sum[v]; });
 }
 
 template <class T, int NV = kVectors>

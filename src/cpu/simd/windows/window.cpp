@@ -101,9 +101,13 @@ void sum_window(const WindowArgs& g) {
 // out[f, p] = tile[p, f]
 template <class T>
 void finish_window(const WindowArgs& g, int64_t width) {
-  const TransposedTile<T> tile{static_cast<const T*>(g.tile), width,
-                               g.lines * g.columns,           g.filters,
-                               static_cast<T*>(g.out),        g.out_stride};
+  const TransposedTile<T> tile{static_cast<const T*>(g.tile),
+                               width,
+                               g.lines * g.columns,
+                               g.filters,
+                               static_cast<T*>(g.out),
+                               g.out_stride,
+                               static_cast<const T*>(g.residual)};
   with_activation<T>(g.activation, [&](auto each) { transpose_tile(tile, each); });
 }
 
