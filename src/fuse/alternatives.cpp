@@ -80,7 +80,7 @@ class Divider {
       options.alone.insert(gathering.begin(), gathering.end());
       add(name_of(options.alone), options);
     }
-    if (contractions.empty() && !std::holds_alternative<MapStep>(step_.kind)) {
+    if (contractions.empty() && !nodes_that(&NodeFacts::reduces).empty()) {
       PlanOptions unfused;
       unfused.fuse = false;
       add("unfused", unfused);

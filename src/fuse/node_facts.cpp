@@ -142,6 +142,7 @@ NodeFacts::Traits NodeFacts::traits_of(ir::NodeId id) const {
     });
   }
   traits.unpacks &= !traits.reduces;
+  traits.gathers &= !traits.reduces;
   return traits;
 }
 

@@ -38,7 +38,7 @@ class NodeFacts {
   bool has_integer_products() const { return has_integer_products_; }
   // Its lowering is one Read cast to a narrower type.
   bool narrows(ir::NodeId node) const { return traits_[static_cast<size_t>(node)].narrows; }
-  // Its lowering reads_around() a point.
+  // Its lowering reads_around() a point, and reduces nothing.
   bool gathers(ir::NodeId node) const { return traits_[static_cast<size_t>(node)].gathers; }
   // Its lowering makes floats of 8-bit ones, element by element: a cast, or a dequantisation.
   bool unpacks(ir::NodeId node) const { return traits_[static_cast<size_t>(node)].unpacks; }
