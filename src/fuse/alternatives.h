@@ -26,8 +26,9 @@ bool may_divide(const ir::Graph& graph, const Step& step);
 // contractions, or without all of them but two; nodes that read an operand at several positions,
 // as interpolations do, as steps of their own, so that the operand is computed once. A reduction
 // without contractions: every operator a step of its own. The regions of a division have divisions
-// of their own. Divisions that come out alike are given once. Values have the numbers, nodes the ids of `graph`. The graph's pool takes new
-// expressions, so that one that is shared has to be cloned first.
+// of their own. Divisions that come out alike are given once. Values have the numbers, nodes the
+// ids of `graph`. The graph's pool takes new expressions, so that one that is shared has to be
+// cloned first.
 std::vector<Alternative> alternatives(const ir::Graph& graph, const Step& step);
 
 }  // namespace redfuser::fuse

@@ -80,8 +80,7 @@ class NodeFacts {
   struct Traits {
     bool lowered = false, reduces = false, view = false, contracts = false,
          contracts_integers = false, binds = false;
-    bool narrows = false, renames = false, runs = false, unpacks = false,
-         gathers = false;
+    bool narrows = false, renames = false, runs = false, unpacks = false, gathers = false;
     std::set<ir::ValueId> reads;
     std::set<ir::Expr> symbols;  // sizes in the lowering
     std::set<ir::NodeId> size_sources;
