@@ -67,17 +67,20 @@ class Divider {
         facts_(*part_) {}
 
   std::vector<Alternative> run() {
-    std::vector<ir::NodeId> contractions;
-    for (size_t i = 0; i < part_->nodes.size(); ++i) {
-      const auto node = static_cast<ir::NodeId>(i);
-      if (facts_.live(node) && facts_.contracts(node)) contractions.push_back(node);
-    }
+    const std::vector<ir::NodeId> contractions = nodes_that(&NodeFacts::contracts);
+    const std::vector<ir::NodeId> gathering = nodes_that(&NodeFacts::gathers);
     for (const std::set<ir::NodeId>& apart : subsets(contractions)) {
       PlanOptions options;
       options.separate = apart;
       add(apart.size() == contractions.size() ? "products apart" : name_of(apart), options);
     }
-    if (contractions.empty()) {
+    if (!gathering.empty()) {
+      PlanOptions options;
+      options.separate.insert(contractions.begin(), contractions.end());
+      options.alone.insert(gathering.begin(), gathering.end());
+      add(name_of(options.alone), options);
+    }
+    if (contractions.empty() && !nodes_that(&NodeFacts::reduces).empty()) {
       PlanOptions unfused;
       unfused.fuse = false;
       add("unfused", unfused);
@@ -86,6 +89,15 @@ class Divider {
   }
 
  private:
+  std::vector<ir::NodeId> nodes_that(bool (NodeFacts::*has)(ir::NodeId) const) const {
+    std::vector<ir::NodeId> result;
+    for (size_t i = 0; i < part_->nodes.size(); ++i) {
+      const auto node = static_cast<ir::NodeId>(i);
+      if (facts_.live(node) && (facts_.*has)(node)) result.push_back(node);
+    }
+    return result;
+  }
+
   // All of them, and all but kKept.
   static std::vector<std::set<ir::NodeId>> subsets(const std::vector<ir::NodeId>& nodes) {
     std::vector<std::set<ir::NodeId>> result;
@@ -156,6 +168,16 @@ class Divider {
 };
 
 }  // namespace
+
+bool may_divide(const ir::Graph& graph, const Step& step) {
+  if (step.nodes.size() < 2) return false;
+  if (const auto* map = std::get_if<MapStep>(&step.kind)) {
+    return std::any_of(map->outputs.begin(), map->outputs.end(),
+                       [&](const auto& output) { return reads_around(graph, output.body); });
+  }
+  return std::holds_alternative<CascadeStep>(step.kind) ||
+         std::holds_alternative<ReduceStep>(step.kind);
+}
 
 std::vector<Alternative> alternatives(const ir::Graph& graph, const Step& step) {
   return Divider(graph, step).run();

@@ -18,11 +18,17 @@ struct Alternative {
   std::vector<Step> steps;
 };
 
-// The divisions of the nodes of a CascadeStep, which is of a plan of `graph`: regions without its
-// contractions, or without all of them but two. Without contractions: every operator a step of its
-// own; the regions of a division have divisions of their own. Divisions that come out alike are
-// given once. Values have the numbers, nodes the ids of `graph`. The graph's pool takes new
-// expressions, so that one that is shared has to be cloned first.
+// Whether a step may have divisions, by the step alone: a cascade, another reduction, or a map
+// whose elements read a value at several positions, of more than one node.
+bool may_divide(const ir::Graph& graph, const Step& step);
+
+// The divisions of the nodes of a step that may_divide(), of a plan of `graph`: regions without its
+// contractions, or without all of them but two; nodes that read an operand at several positions,
+// as interpolations do, as steps of their own, so that the operand is computed once. A reduction
+// without contractions: every operator a step of its own. The regions of a division have divisions
+// of their own. Divisions that come out alike are given once. Values have the numbers, nodes the
+// ids of `graph`. The graph's pool takes new expressions, so that one that is shared has to be
+// cloned first.
 std::vector<Alternative> alternatives(const ir::Graph& graph, const Step& step);
 
 }  // namespace redfuser::fuse

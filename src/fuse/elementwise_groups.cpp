@@ -25,8 +25,9 @@ std::set<ir::ValueId> values_read(ir::Expr body) {
   return values;
 }
 
-Demand::Demand(const NodeFacts& facts, const std::vector<Region>& regions)
-    : facts_(facts), regions_(regions) {
+Demand::Demand(const NodeFacts& facts, const std::vector<Region>& regions,
+               const std::set<ir::NodeId>& alone)
+    : facts_(facts), regions_(regions), alone_(alone) {
   for (size_t r = 0; r < regions.size(); ++r) {
     for (ir::NodeId node : regions[r].owned) region_of_[node] = static_cast<int>(r);
   }
@@ -234,7 +235,7 @@ class GroupBuilder {
 
   bool may_absorb(ir::NodeId node, bool ours) const {
     // A node that binds run-time sizes stays a step of its own.
-    if (facts_.binds(node)) return false;
+    if (facts_.binds(node) || demand_.alone(node)) return false;
     if (!ours && !facts_.view(node) && !facts_.unpacks(node)) return false;
     if (!facts_.reduces(node) || facts_.contracts(node)) return true;
     return ours && !facts_.contracts_integers(node) && finishes(node);
@@ -387,6 +388,7 @@ class GroupBuilder {
 
 Step make_group(const NodeFacts& facts, const Demand& demand, ir::ValueId value, bool fuse) {
   GroupBuilder builder(facts, demand, value);
+  fuse = fuse && !demand.alone(facts.producer(value));
   if (fuse) {
     builder.grow();
     builder.release_narrowed();

@@ -15,10 +15,13 @@ namespace redfuser::fuse {
 // Producers and users of each value, given the regions.
 class Demand {
  public:
-  Demand(const NodeFacts& facts, const std::vector<Region>& regions);
+  // `alone`: nodes that are steps of their own.
+  Demand(const NodeFacts& facts, const std::vector<Region>& regions,
+         const std::set<ir::NodeId>& alone);
 
   bool needed(ir::ValueId value) const { return needed_.count(value) > 0; }
   int region_of(ir::NodeId node) const;  // -1: none
+  bool alone(ir::NodeId node) const { return alone_.count(node) > 0; }
   // True if every use of the node's outputs is by a node in `members`.
   bool used_only_by(ir::NodeId node, const std::set<ir::NodeId>& members) const;
 
@@ -27,6 +30,7 @@ class Demand {
 
   const NodeFacts& facts_;
   const std::vector<Region>& regions_;
+  const std::set<ir::NodeId>& alone_;
   std::map<ir::NodeId, int> region_of_;
   // The latter: read by a region, by a node whose sizes they decide, or a graph output.
   std::set<ir::ValueId> needed_, outside_uses_;

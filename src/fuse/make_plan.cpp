@@ -17,9 +17,9 @@ class Planner {
       : graph_(graph),
         options_(options),
         facts_(graph),
-        regions_(options.fuse ? find_regions(facts_, options.certify, options.separate)
+        regions_(options.fuse ? find_regions(facts_, options.certify, outside(options))
                               : Regions{}),
-        demand_(facts_, regions_.fused) {}
+        demand_(facts_, regions_.fused, options.alone) {}
 
   Plan run() {
     // Visits groups last to first; a group requests the values that it reads from earlier groups.
@@ -41,6 +41,12 @@ class Planner {
   Regions take_regions() { return std::move(regions_); }
 
  private:
+  static std::set<ir::NodeId> outside(const PlanOptions& options) {
+    std::set<ir::NodeId> nodes = options.separate;
+    nodes.insert(options.alone.begin(), options.alone.end());
+    return nodes;
+  }
+
   void visit(ir::NodeId node) {
     const int region = demand_.region_of(node);
     if (region >= 0) return add_region(region);

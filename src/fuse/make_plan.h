@@ -12,6 +12,7 @@ struct PlanOptions {
   bool fuse = true;               // false: every operator is a step of its own, the reference
   bool certify = true;            // run every fusion against its unfused body first
   std::set<ir::NodeId> separate;  // nodes that no region takes in
+  std::set<ir::NodeId> alone;     // nodes that are steps of their own
 };
 
 // Steps for every value that the graph's outputs need, in topological order. The plan's report

@@ -21,6 +21,17 @@ constexpr size_t kMaxRoots = 8;
 
 }  // namespace
 
+bool reads_around(const ir::Graph& graph, ir::Expr body) {
+  std::map<int64_t, ir::Expr> first;
+  bool around = false;
+  visit(body, [&](ir::Expr e) {
+    if (e->op != ir::ExprOp::Read || e->integer < 0) return;
+    if (graph.values[static_cast<size_t>(e->integer)].is_constant()) return;
+    around = around || first.emplace(e->integer, e).first->second != e;
+  });
+  return around;
+}
+
 NodeFacts::NodeFacts(const ir::Graph& graph)
     : graph_(graph),
       consumers_(graph.values.size()),
@@ -113,6 +124,7 @@ NodeFacts::Traits NodeFacts::traits_of(ir::NodeId id) const {
       traits.renames = source.dtype == value.dtype &&
                        ops::same_order(*graph_.pool, source.shape, body->args, value.shape, index);
     }
+    traits.gathers |= reads_around(graph_, body);
     traits.narrows = body->op == ir::ExprOp::Cast && body->args[0]->op == ir::ExprOp::Read &&
                      size_of(body->dtype) < size_of(body->args[0]->dtype);
     visit(body, [&](ir::Expr e) {
@@ -130,6 +142,7 @@ NodeFacts::Traits NodeFacts::traits_of(ir::NodeId id) const {
     });
   }
   traits.unpacks &= !traits.reduces;
+  traits.gathers &= !traits.reduces;
   return traits;
 }
 

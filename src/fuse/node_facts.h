@@ -9,6 +9,10 @@
 
 namespace redfuser::fuse {
 
+// An element of the body reads a value that is computed at run time at several positions, as an
+// interpolation does.
+bool reads_around(const ir::Graph& graph, ir::Expr body);
+
 class NodeFacts {
  public:
   explicit NodeFacts(const ir::Graph& graph);
@@ -34,6 +38,8 @@ class NodeFacts {
   bool has_integer_products() const { return has_integer_products_; }
   // Its lowering is one Read cast to a narrower type.
   bool narrows(ir::NodeId node) const { return traits_[static_cast<size_t>(node)].narrows; }
+  // Its lowering reads_around() a point, and reduces nothing.
+  bool gathers(ir::NodeId node) const { return traits_[static_cast<size_t>(node)].gathers; }
   // Its lowering makes floats of 8-bit ones, element by element: a cast, or a dequantisation.
   bool unpacks(ir::NodeId node) const { return traits_[static_cast<size_t>(node)].unpacks; }
   // The value is cheaper to recompute than to store: a broadcast function of much smaller values (a
@@ -74,7 +80,7 @@ class NodeFacts {
   struct Traits {
     bool lowered = false, reduces = false, view = false, contracts = false,
          contracts_integers = false, binds = false;
-    bool narrows = false, renames = false, runs = false, unpacks = false;
+    bool narrows = false, renames = false, runs = false, unpacks = false, gathers = false;
     std::set<ir::ValueId> reads;
     std::set<ir::Expr> symbols;  // sizes in the lowering
     std::set<ir::NodeId> size_sources;

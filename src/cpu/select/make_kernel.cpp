@@ -9,6 +9,7 @@
 #include "cpu/steps/map/map_families.h"
 #include "cpu/steps/product_families.h"
 #include "cpu/steps/reduce_families.h"
+#include "fuse/alternatives.h"
 
 namespace redfuser::cpu {
 namespace {
@@ -33,9 +34,7 @@ struct KernelMaker {
   template <typename Step>
   std::unique_ptr<Kernel> operator()(const Step& step) const {
     std::shared_ptr<const Divisions> divisions;
-    constexpr bool kReduces =
-        std::is_same_v<Step, fuse::CascadeStep> || std::is_same_v<Step, fuse::ReduceStep>;
-    if (kReduces && region != nullptr && region->nodes.size() > 1) {
+    if (region != nullptr && fuse::may_divide(graph, *region)) {
       divisions = std::make_shared<const Divisions>(graph, *region);
     }
     return std::make_unique<ChosenKernel>(graph, kind, families_of(step), symbols_of(graph, step),
