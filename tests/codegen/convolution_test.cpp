@@ -66,8 +66,12 @@ void expect_configurations(const ConvolutionGraph& graph, int64_t size, codegen:
     for (const auto& candidate : kernel_configs(compiled.graph(), step, target, symbols)) {
       if (!seen.insert(to_string(candidate.choice)).second) continue;
       const codegen::GpuStep form = generate(compiled.graph(), step, target, candidate.choice);
-      kernels.push_back(std::get<codegen::KernelLaunch>(form.calls.back()));
-      EXPECT_EQ(kernels.back().family, graph.family);
+      const size_t before = kernels.size();
+      for (const codegen::GpuCall& call : form.calls) {
+        const auto* kernel = std::get_if<codegen::KernelLaunch>(&call);
+        if (kernel != nullptr && kernel->family == graph.family) kernels.push_back(*kernel);
+      }
+      EXPECT_EQ(kernels.size(), before + 1) << graph.name;
     }
   }
   expect_compiles(kernels, target.architecture);

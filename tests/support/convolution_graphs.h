@@ -79,8 +79,8 @@ inline std::vector<ConvolutionGraph> convolution_graphs() {
             inside + "group = 40, pads = [3, 3, 3, 3]" + end),
       graph("depthwise_odd", "depthwise", "[n, 37, 30, 31]", {37, 1, 5, 3},
             inside + "group = 37, pads = [2, 0, 2, 1], strides = [2, 3]" + end),
-      graph("depthwise_dilated", "depthwise", "[n, 18, 30, 31]", {18, 1, 3, 3},
-            "h = Tanh(x) c = Conv<group = 18, pads = [2, 4, 2, 4], dilations = [2, 4]>(h, w) "
+      graph("depthwise_dilated", "depthwise", "[n, 18, 30, 31]", {18, 1, 5, 5},
+            "h = Tanh(x) c = Conv<group = 18, pads = [4, 8, 4, 8], dilations = [2, 4]>(h, w) "
             "y = Mul(c, h)"),
       graph("depthwise_signals", "depthwise", "[n, 64, t]", {64, 1, 9},
             inside + "group = 64, pads = [4, 4]" + end, "bfloat16"),
@@ -121,8 +121,8 @@ inline std::vector<ConvolutionGraph> convolution_graphs() {
             inside + "pads = [1, 2, 2, 1, 2, 2], strides = [1, 2, 2]" + end),
       graph("groups_of_volumes", "convolution", "[n, 24, 6, 7, 8]", {24, 6, 3, 3, 3},
             inside + "group = 4, pads = [1, 1, 1, 1, 1, 1]" + end, "float"),
-      graph("depthwise_floats", "depthwise", "[n, 48, 29, 31]", {48, 1, 3, 3},
-            inside + "group = 48, pads = [1, 1, 1, 1]" + end, "float"),
+      graph("depthwise_floats", "depthwise", "[n, 48, 29, 31]", {48, 1, 7, 7},
+            inside + "group = 48, pads = [3, 3, 3, 3]" + end, "float"),
       graph("depthwise_odd_floats", "depthwise", "[n, 37, 30, 31]", {37, 1, 5, 3},
             inside + "group = 37, pads = [2, 0, 2, 1], strides = [2, 3]" + end, "float"),
   };

@@ -6,6 +6,7 @@
 
 #include "codegen/convolution/channels_last.h"
 #include "codegen/elementwise/group_text.h"
+#include "codegen/maps/map_select.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -17,10 +18,37 @@ std::string plane_text(const int64_t (&numbers)[3]) {
   return fmt::format("{}, {}", numbers[1], numbers[2]);
 }
 
+// The axes of the result with the channels last.
+std::vector<ir::Expr> channels_last_axes(const ConvolutionStep& c) {
+  std::vector<ir::Expr> axes = c.output;
+  std::rotate(axes.begin() + 1, axes.begin() + 2, axes.end());
+  return axes;
+}
+
+ir::Expr channels_last_offset(const ConvolutionStep& c) {
+  const std::vector<ir::Expr> axes = channels_last_axes(c);
+  return row_major(c.pool(), axes, extents_of(c.pool(), axes));
+}
+
+// Whether results whose channels are apart in memory are written with their channels last, and
+// turned by a map: else every element is a sector of its own.
+bool turns_result(const ConvolutionStep& c) {
+  constexpr double kSector = 32;
+  const StepBuilder& builder = c.builder;
+  if (channels_last(builder.target, c.value)) return false;
+  const int64_t count = builder.sizes.of(product_of(c.pool(), extents_of(c.pool(), c.output)));
+  if (count < 0) return true;
+  const auto elements = static_cast<double>(count);
+  const auto size = static_cast<double>(size_of(builder.dtype_of(c.value)));
+  return elements * kSector / builder.target.l2_rate() >
+         select::kLaunchTime + 2 * elements * size / builder.target.dram_rate;
+}
+
 class DepthwiseText {
  public:
+  // `turned`: the buffer of results with their channels last; -1: the value's own.
   DepthwiseText(const ConvolutionStep& convolution, const ConvolutionForm& form,
-                const DepthwiseConfig& config, int64_t input, int64_t filters)
+                const DepthwiseConfig& config, int64_t input, int64_t filters, int64_t turned)
       : step_(convolution),
         builder_(convolution.builder),
         pool_(convolution.pool()),
@@ -28,6 +56,7 @@ class DepthwiseText {
         config_(config),
         input_(input),
         filters_(filters),
+        turned_(turned),
         kernel_(builder_.kernel()),
         emitter_(kernel_) {
     divide_block();
@@ -89,8 +118,10 @@ class DepthwiseText {
                     "Depthwise<Tile> convolution({}, {}, sizes);",
                     fmt::join(fields, ", "), kernel_.buffer(input_), kernel_.buffer(filters_)));
     emitter_.set_fast_math(size_of(builder_.dtype_of(step_.value)) == 2);
-    const std::vector<Store> stores = {{step_.value, builder_.flat.flat(step_.element(step_.sum())),
-                                        builder_.offset_of(step_.value, step_.output)}};
+    const bool turns = turned_ >= 0;
+    const std::vector<Store> stores = {
+        {turns ? turned_ : step_.value, builder_.flat.flat(step_.element(step_.sum())),
+         turns ? channels_last_offset(step_) : builder_.offset_of(step_.value, step_.output)}};
     GroupText group(emitter_, {step_.output[1]});
     group.bind(step_.sum(), "sums[v]");
     emitter_.open();
@@ -119,7 +150,7 @@ class DepthwiseText {
   ir::ExprPool& pool_;
   const ConvolutionForm& form_;
   const DepthwiseConfig config_;
-  const int64_t input_, filters_;
+  const int64_t input_, filters_, turned_;
   int groups_ = 1, columns_ = 1, rows_ = 1;
   KernelText kernel_;
   Emitter emitter_;
@@ -138,11 +169,21 @@ void add_depthwise(const ConvolutionStep& convolution, const ConvolutionForm& fo
     filters = copy_depthwise_filters(c);
   }
   StepBuilder& builder = c.builder;
-  KernelLaunch launch = DepthwiseText(c, form, config, input, filters).launch();
+  const DType dtype = builder.dtype_of(c.value);
+  const int64_t turned =
+      turns_result(c)
+          ? builder.add_scratch(dtype, product_of(c.pool(), extents_of(c.pool(), c.output)))
+          : -1;
+  KernelLaunch launch = DepthwiseText(c, form, config, input, filters, turned).launch();
   for (const Candidate& choice : depthwise_choices(form, builder.sizes, builder.target)) {
     if (choice.choice.parameters == config.parameters()) launch.time = choice.time;
   }
   builder.result.calls.push_back(std::move(launch));
+  if (turned < 0) return;
+  ir::Expr result = c.pool().read(turned, dtype, {channels_last_offset(c)});
+  add_least_map(builder, {{builder.memory_axes(c.value, c.output),
+                           {{c.value, result, builder.offset_of(c.value, c.output)}}},
+                          "a convolution's result with its channels first\n"});
 }
 
 }  // namespace redfuser::codegen
