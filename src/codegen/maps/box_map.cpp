@@ -166,6 +166,16 @@ int64_t BoxMap::row_count() const {
   return count;
 }
 
+int64_t BoxMap::shared_bytes() const {
+  constexpr int64_t kAlignment = 16;
+  int64_t bytes = 0;
+  for (const BoxRead& each : reads) {
+    const int64_t box = row_count() * pitch * static_cast<int64_t>(size_of(each.read->dtype));
+    bytes += (box + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  return bytes;
+}
+
 int64_t BoxMap::points_along() const {
   int64_t count = 1;
   for (const BoxAxis& axis : along) count *= axis.points;

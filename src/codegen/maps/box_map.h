@@ -50,6 +50,8 @@ struct BoxMap {
   int64_t step_of(ir::Expr place) const;
   // Sets the operands' units, the width and the pitch, for the least cost.
   void set_pitch(const KernelText& kernel);
+  // Of the operands' boxes in static shared memory.
+  int64_t shared_bytes() const;
   // Microseconds by estimate.
   double time(const StepBuilder& builder, const KnownSizes& sizes) const;
   // Adds the kernel, which has no block where `when` does not hold.

@@ -154,6 +154,7 @@ void BoxMap::add(StepBuilder& builder, const std::string& equations, ir::Expr wh
       ir::ExprOp::Min, {product_of(pool, extents_of(pool, outside)), pool.integer(kMaxBlocks)});
   launch.grid[0] = pool.select(when, blocks, pool.integer(0));
   launch.time = time(builder, builder.sizes);
+  launch.static_shared = static_cast<int>(shared_bytes());
   builder.result.calls.push_back(std::move(launch));
 }
 

@@ -71,17 +71,19 @@ int columns_of(const std::vector<ir::Expr>& reads) {
   return static_cast<int>(4 / smallest);
 }
 
-// Of the operands' tiles, whose lines are padded (OperandTile).
-int shared_bytes(const TiledMap& map) {
+}  // namespace
+
+// Lines are padded (OperandTile).
+int TiledMap::shared_bytes() const {
+  constexpr int kAlignment = 16;
   int bytes = 0;
-  for (ir::Expr read : map.reads) {
+  for (ir::Expr read : reads) {
     const int element = static_cast<int>(size_of(read->dtype));
-    bytes += map.along_side * (map.across_side * element + (element > 4 ? 8 : 4));
+    const int tile = along_side * (across_side * element + (element > 4 ? 8 : 4));
+    bytes += (tile + kAlignment - 1) / kAlignment * kAlignment;
   }
   return bytes;
 }
-
-}  // namespace
 
 std::vector<ir::Expr> TiledMap::lines() const {
   std::vector<ir::Expr> others;
@@ -143,7 +145,7 @@ std::variant<TiledMap, std::string> tiled_map(const KernelText& kernel, MapShape
   }
   if (best.across.empty()) return "no operand lies along another axis than the results";
   best.set_sides(kernel);
-  if (shared_bytes(best) > kSharedBytes) return "its tiles exceed shared memory";
+  if (best.shared_bytes() > kSharedBytes) return "its tiles exceed shared memory";
   return best;
 }
 

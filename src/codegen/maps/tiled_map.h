@@ -27,6 +27,8 @@ struct TiledMap {
   // The numbers of points along and across.
   ir::Expr points_along(ir::ExprPool& pool) const;
   ir::Expr points_across(ir::ExprPool& pool) const;
+  // Of the operands' tiles in static shared memory.
+  int shared_bytes() const;
   // Microseconds by estimate.
   double time(const StepBuilder& builder, const KnownSizes& sizes) const;
   // Adds the kernel, which has no block where `when` does not hold.

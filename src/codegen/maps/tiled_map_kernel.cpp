@@ -132,6 +132,7 @@ void TiledMap::add(StepBuilder& builder, const std::string& equations, ir::Expr 
   blocks = pool.make(ir::ExprOp::Min, {blocks, pool.integer(kMaxBlocks)});
   launch.grid[0] = pool.select(when, blocks, pool.integer(0));
   launch.time = time(builder, builder.sizes);
+  launch.static_shared = shared_bytes();
   builder.result.calls.push_back(std::move(launch));
 }
 
