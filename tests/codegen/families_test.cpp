@@ -78,6 +78,13 @@ const Case kCases[] = {
      "g (float16[4096,1024] x, float16[1024,64] w) => (y) { p = Softmax<axis = -1>(x) "
      "y = MatMul(p, w) }",
      "row_resident"},
+    {"softmax_times_narrow_matrix",
+     "g (float[64,807] x, float[807,40] w) => (y) { p = Softmax<axis = -1>(x) y = MatMul(p, w) }",
+     "column_streaming"},
+    {"sums_of_small_products",
+     "g (float[5176,9] x, float[9,139] w) => (y) { m = MatMul(x, w) r = Relu(m) "
+     "a = Constant<value = int64[1] {-1}>() y = ReduceSum<keepdims = 0>(r, a) }",
+     "row_resident"},
     {"scores_and_values_of_two_types",
      "g " SCORES("float16",
                  "float16") "float[8,12,512,64] v) => (y) { h = MatMul(q, k) "
