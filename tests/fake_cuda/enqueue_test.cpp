@@ -211,8 +211,9 @@ TEST_F(Enqueue, LaunchesThatOverlapPreferOneDivisionOfMemory) {
                                   ",768] x, float16[768,3072] w, float16[3072,"
                                   "768] d) => (float16[" +
                                   m +
-                                  ",768] y) "
-                                  "{ p = Softmax(x) q = MatMul(p, w) y = MatMul(q, d) }");
+                                  ",3072] y) "
+                                  "{ p = Softmax(x) q = MatMul(p, w) r = MatMul(q, d) "
+                                  "y = MatMul(r, w) }");
     gpu->carveouts.clear();
     session.run({{"x", Tensor(DType::Float16, {rows, 768})},
                  {"w", Tensor(DType::Float16, {768, 3072})},
