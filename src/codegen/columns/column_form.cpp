@@ -105,12 +105,12 @@ FlatStreaming with_digit_rows(ir::ExprPool& pool, const FlatStreaming& given, in
   return form;
 }
 
-// Neighbours across share the streamed elements that they do not have adjacent.
-bool is_beside(ir::ExprPool& pool, const ColumnForm& form) {
-  bool beside = true;
+// Whether neighbours across read every streamed element at adjacent places, or at the same place.
+bool reads_across(ir::ExprPool& pool, const ColumnForm& form) {
+  bool across = true;
   const auto check = [&](ir::Expr offset) {
-    if (offset->depends_on(form.rows.cascade.stream))
-      beside &= bool(column_offset(pool, form, offset));
+    if (!offset->depends_on(form.rows.cascade.stream)) return;
+    across &= column_offset(pool, form, offset).has_value();
   };
   for (ir::Expr root : form.rows.streamed()) {
     visit(root, [&](ir::Expr e) {
@@ -120,7 +120,7 @@ bool is_beside(ir::ExprPool& pool, const ColumnForm& form) {
   for (const FlatStreaming::Output& output : form.rows.outputs) {
     if (output.maps_back) check(output.offset);
   }
-  return beside;
+  return across;
 }
 
 std::variant<ColumnForm, std::string> plain_form(StepBuilder& builder, const FlatStreaming& given) {
@@ -139,7 +139,7 @@ std::variant<ColumnForm, std::string> plain_form(StepBuilder& builder, const Fla
   if (!across) return std::string("no rows are adjacent in memory");
   ColumnForm result{std::move(form), {}, across};
   if (adjacent_bytes(builder, result.rows, result.rows.cascade.stream) >= best) {
-    if (!is_beside(builder.pool(), result)) {
+    if (!reads_across(builder.pool(), result)) {
       return std::string("the elements of a row are adjacent in memory");
     }
     result.mixed = true;

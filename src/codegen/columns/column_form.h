@@ -17,7 +17,8 @@ struct ColumnForm {
   // So many neighbours across, a power of two, are one row: the last digit of its streamed axis is
   // the last of the axis across (channels of a group where channels are adjacent). Else 1.
   int beside = 1;
-  // Some elements of a row are adjacent, and the same for its neighbours across: matrix products.
+  // Neighbours across read the same elements of one operand, which are adjacent along a row, and
+  // adjacent elements of another, as a matrix product does: row kernels take it as well.
   bool mixed = false;
 
   ir::Expr columns() const { return across->extent(); }

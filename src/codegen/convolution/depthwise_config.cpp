@@ -27,8 +27,9 @@ int64_t window(int64_t places, const ConvolutionForm& form, int axis) {
 void turn_sequence(ConvolutionForm& form) {
   std::swap(form.height, form.width);
   std::swap(form.out_height, form.out_width);
-  for (auto* numbers : {form.kernel, form.stride, form.dilation})
+  for (auto* numbers : {form.kernel, form.stride, form.dilation}) {
     std::swap(numbers[kY], numbers[kX]);
+  }
   std::swap(form.pad[kY], form.pad[kX]);
 }
 

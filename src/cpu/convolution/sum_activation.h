@@ -10,7 +10,7 @@
 namespace redfuser::cpu {
 
 struct SumActivation {
-  Activation each;                     // none where the body is no such function
+  Activation each;                     // `any` is false where the body is another function
   ir::ValueId residual = ir::kAbsent;  // the tensor that it adds
 };
 

@@ -7,8 +7,8 @@
 namespace redfuser::cpu {
 namespace {
 
-// Output positions whose sums are held together: they stay in the first-level cache. A plane of
-// 14x14 is whole, and thus one row for what follows.
+// Output positions whose sums are held together: they stay in the first-level cache. A plane of so
+// many or fewer is one row for what follows.
 constexpr int64_t kPositions = 196, kPositionsOfThree = 128;  // of panels of three vectors
 // Those by vectors of positions, which the kernel stores where they belong.
 constexpr int64_t kRowPositions = 256;

@@ -16,8 +16,8 @@ namespace {
 constexpr double kStartTime = 4, kBlockTime = 0.86;
 constexpr double kTileTime = 0.51, kProductsTime = 0.62, kElementsTime = 0.96, kLoadTime = 0.59;
 constexpr double kKeys = 64, kColumns = 128;
-// Of each load of 16 bytes that a thread of few has beyond kHiddenLoads for a tile.
-constexpr double kIssueTime = 0.045, kHiddenLoads = 16, kLoadBytes = 16;
+// Of a load of kLoadBytes that a thread issues for a tile, beyond the first kHiddenLoads.
+constexpr double kIssueTime = 0.045, kHiddenLoads = 16, kLoadBytes = 16, kWarp = 32;
 // Of the machine's rate of products; scores of a multiprocessor and microsecond; bytes of tiles
 // that all blocks read in a microsecond.
 constexpr double kProductShare = 1.22, kElementRate = 4.3e4, kTileRate = 2.6e6;
@@ -57,7 +57,7 @@ double flash_mma_time(StepBuilder& builder, const AttentionSpec& form, const Fla
   const double at_once = std::clamp(blocks / machine.multiprocessors, 1.0, resident);
   const double tile_bytes = config.keys * (products.key.columns * products.key.element +
                                            products.value.columns * products.value.element);
-  const double loads = tile_bytes / (kLoadBytes * 32 * config.warps);
+  const double loads = tile_bytes / (kLoadBytes * kWarp * config.warps);
   const double latency =
       pace(machine) *
           (kTileTime +
