@@ -97,6 +97,20 @@ __device__ __forceinline__ float tanh_scaled(float x, float factor) {
   return fmaf(-2.0f, ptx_reciprocal(1.0f + ptx_exp2(x * factor)), 1.0f);
 }
 
+// exp(x · c - reference) is exp2(fmaf(x, scale, shift)).
+struct Exponent {
+  float scale, shift;
+};
+
+// Of scale = c log2(e). The product of a reference beyond 2^127 with log2(e) is not finite; with
+// factors of 2^-100, elements of equal size have the power 1 and all others, at least 2^104 less,
+// next to nothing.
+__device__ __forceinline__ Exponent exponent_of(float reference, float scale) {
+  const bool large = fabsf(reference) > 0x1p127f;
+  return {large ? scale * 0x1p-100f : scale,
+          reference * (large ? -0x1.715476p-100f : -0x1.715476p+0f)};
+}
+
 // s = Σ_i a_i (s · c)^(2 i + 1).
 template <int Terms, int N>
 __device__ __forceinline__ void odd_polynomial(float (&s)[N][4], const float (&a)[Terms], float c) {

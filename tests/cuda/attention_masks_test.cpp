@@ -31,6 +31,17 @@ const Mask kMasks[] = {
      "x = Div(i, w) z = Div(j, w) b = Sub(x, z) a = Abs(b) c = LessOrEqual(a, one)"},
 };
 
+constexpr const char* kInfinity =
+    " none = Constant<value = float {-inf}>() p3 = Where(c, p2, none)";
+
+// The lowest finite number instead; rows that see nothing have the mean of all values.
+const Mask kLowest[] = {
+    {"chosen", " none = Constant<value = float {-3.4028235e38}>() p3 = Where(c, p2, none)"},
+    {"added",
+     " none = Constant<value = float {-3.4028235e38}>() nought = Constant<value = float {0}>()"
+     " b = Where(c, nought, none) p3 = Add(p2, b)"},
+};
+
 struct Sizes {
   const char* what;
   const char* type;
@@ -44,7 +55,8 @@ const Sizes kSizes[] = {{"many_rows", "float16", 500, 700, 64},
 
 using Case = std::tuple<Mask, Sizes>;
 
-Model model_of(const Case& c) {
+// `hides`: from scores p2 and what is visible to p3.
+Model model_of(const Case& c, const char* hides) {
   const auto& [mask, sizes] = c;
   const std::string head = std::to_string(sizes.head) + "]";
   const std::string type = std::string(sizes.type) + "[2, 2, ";
@@ -62,16 +74,11 @@ Model model_of(const Case& c) {
       " j = Range(zero, n, one) d = Sub(i, j) " +
       mask.text +
       " t = Transpose<perm = [0, 1, 3, 2]>(k) p0 = MatMul(q, t) p1 = Cast<to = 1>(p0)"
-      " scale = Constant<value = float {0.1}>() p2 = Mul(p1, scale)"
-      " none = Constant<value = float {-inf}>() p3 = Where(c, p2, none)"
-      " p4 = Softmax<axis = -1>(p3) p5 = CastLike(p4, v) y = MatMul(p5, v) }");
+      " scale = Constant<value = float {0.1}>() p2 = Mul(p1, scale)" +
+      hides + " p4 = Softmax<axis = -1>(p3) p5 = CastLike(p4, v) y = MatMul(p5, v) }");
 }
 
-class CudaAttentionMasks : public testing::TestWithParam<Case> {};
-
-TEST_P(CudaAttentionMasks, AgreesWithTheReference) {
-  if (!runtime::has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
-  const Model model = model_of(GetParam());
+void expect_agrees(const Model& model) {
   const Program program = compile(model);
   const NamedTensors inputs = random_inputs(model, {.seed = 3});
   Session reference(program, {.device = "reference"}), gpu(program, {.device = "cuda"});
@@ -79,8 +86,40 @@ TEST_P(CudaAttentionMasks, AgreesWithTheReference) {
   EXPECT_LE(distance(gpu.run(inputs).at("y"), reference.run(inputs).at("y")), kTolerance);
 }
 
+class CudaAttentionMasks : public testing::TestWithParam<Case> {};
+
+TEST_P(CudaAttentionMasks, AgreesWithTheReference) {
+  if (!runtime::has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
+  expect_agrees(model_of(GetParam(), kInfinity));
+}
+
+// The first tile of many rows, and all tiles of some, are hidden by a finite number.
+class CudaAttentionLowest : public testing::TestWithParam<Case> {};
+
+TEST_P(CudaAttentionLowest, AgreesWithTheReference) {
+  if (!runtime::has_gpu()) GTEST_SKIP() << "the CUDA driver shows no GPU";
+  const auto& [hides, sizes] = GetParam();
+  const Mask later{"later", "a = Sub(j, far) c = Greater(a, i)"};
+  expect_agrees(model_of({later, sizes}, hides.text));
+}
+
 INSTANTIATE_TEST_SUITE_P(Masks, CudaAttentionMasks,
                          testing::Combine(testing::ValuesIn(kMasks), testing::ValuesIn(kSizes)),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param).what) + "_" +
+                                  std::get<1>(info.param).what;
+                         });
+
+// With more rows, for which kernels of warpgroups are chosen on sm_90.
+std::vector<Sizes> sizes_of_lowest() {
+  std::vector<Sizes> result(std::begin(kSizes), std::end(kSizes));
+  result.push_back({"warpgroups", "bfloat16", 1100, 1200, 128});
+  return result;
+}
+
+INSTANTIATE_TEST_SUITE_P(Masks, CudaAttentionLowest,
+                         testing::Combine(testing::ValuesIn(kLowest),
+                                          testing::ValuesIn(sizes_of_lowest())),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param).what) + "_" +
                                   std::get<1>(info.param).what;

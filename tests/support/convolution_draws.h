@@ -38,7 +38,7 @@ class DrawnConvolution {
         fmt::format("group = {}, strides = [{}], dilations = [{}], pads = [{}]", groups,
                     fmt::join(strides, ", "), fmt::join(dilations, ", "), fmt::join(begins, ", "));
     bias_ = of({0, 1}) == 1, residual_ = of({0, 1}) == 1;
-    activation_ = of({0, 1, 2});
+    activation_ = of({0, 1, 2, 3, 4});
     inside_ = of({0, 1, 1}) == 1;
   }
 
@@ -54,7 +54,8 @@ class DrawnConvolution {
     body += inside_ ? "h = Tanh(x) " : "h = Identity(x) ";
     body += fmt::format("c = Conv<{}>(h, w{}) ", attributes_, bias_ ? ", b" : "");
     body += residual_ ? "s = Add(c, r) " : "s = Identity(c) ";
-    constexpr const char* kActivations[] = {"y = Identity(s)", "y = Relu(s)", "y = Sigmoid(s)"};
+    constexpr const char* kActivations[] = {"y = Identity(s)", "y = Relu(s)", "y = Sigmoid(s)",
+                                            "y = LeakyRelu(s)", "y = Elu(s)"};
     body += kActivations[activation_];
     return fmt::format(
         "<ir_version: 10, opset_import: [\"\" : 22]> g ({}, {}) => ({}) <{}, {}> {{ {} }}",

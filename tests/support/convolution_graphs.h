@@ -66,6 +66,9 @@ inline std::vector<ConvolutionGraph> convolution_graphs() {
       graph("residual", "convolution", "[n, 32, 14, 14]", {32, 32, 3, 3},
             "h = Tanh(x) c = Conv<pads = [1, 1, 1, 1]>(h, w) s = Add(c, h) r = Relu(s) "
             "d = Conv<pads = [1, 1, 1, 1]>(r, w) t = Add(d, r) y = Relu(t)"),
+      graph("choices", "convolution", "[n, 32, 14, 14]", {32, 32, 3, 3},
+            "h = Tanh(x) c = Conv<pads = [1, 1, 1, 1]>(h, w) r = LeakyRelu(c) "
+            "d = Conv<pads = [1, 1, 1, 1]>(r, w) y = Elu(d)"),
       graph("signals", "convolution", "[n, 40, t]", {48, 40, 5},
             inside + "pads = [2, 2], strides = [2]" + end),
       graph("patches_of_one_channel", "image_to_columns", "[n, 1, 32, 48]", {32, 1, 8, 8},

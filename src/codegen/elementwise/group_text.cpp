@@ -7,25 +7,6 @@
 #include "codegen/text/function_text.h"
 
 namespace redfuser::codegen {
-namespace {
-
-// The condition of a choice that all bodies are, the same for all points of a group. Null for other
-// bodies, and for a condition that is loaded: the loads of both sides would wait for it.
-ir::Expr common_condition(const std::vector<Store>& stores, const std::vector<ir::Expr>& axes) {
-  ir::Expr condition = nullptr;
-  for (const Store& store : stores) {
-    if (store.body->op != ir::ExprOp::Select) return nullptr;
-    if (condition && store.body->args[0] != condition) return nullptr;
-    condition = store.body->args[0];
-  }
-  if (!condition) return nullptr;
-  bool varies = std::any_of(axes.begin(), axes.end(),
-                            [&](ir::Expr axis) { return condition->depends_on(axis); });
-  visit(condition, [&](ir::Expr e) { varies |= e->op == ir::ExprOp::Read; });
-  return varies ? nullptr : condition;
-}
-
-}  // namespace
 
 ir::Expr GroupText::first_of(ir::Expr offset) const {
   return adjacent_from(emitter_.pool(), offset, axes_);
@@ -40,8 +21,7 @@ void GroupText::load(ir::Expr root, const std::function<bool(ir::Expr)>& wanted,
                      std::string* declared) {
   visit(root, [&](ir::Expr e) {
     if (e->op != ir::ExprOp::Read || e->integer < 0 || (wanted && !wanted(e))) return;
-    const auto is_own = [&](const auto& leaf) { return leaf.first == e; };
-    if (std::any_of(leaves_.begin(), leaves_.end(), is_own)) return;
+    if (is_bound(e)) return;
     ir::Expr base = first_of(e->args[0]);
     if (!base) return;
     const std::string buffer = emitter_.kernel().buffer(e->integer), name = emitter_.fresh("g");
@@ -96,8 +76,27 @@ void GroupText::write(const std::vector<Store>& stores, const std::function<void
   }
 }
 
+bool GroupText::is_bound(ir::Expr leaf) const {
+  return std::any_of(leaves_.begin(), leaves_.end(),
+                     [&](const auto& bound) { return bound.first == leaf; });
+}
+
+ir::Expr GroupText::common_condition(const std::vector<Store>& stores) const {
+  ir::Expr condition = nullptr;
+  for (const Store& store : stores) {
+    if (store.body->op != ir::ExprOp::Select) return nullptr;
+    if (condition && store.body->args[0] != condition) return nullptr;
+    condition = store.body->args[0];
+  }
+  if (!condition) return nullptr;
+  bool varies = std::any_of(axes_.begin(), axes_.end(),
+                            [&](ir::Expr axis) { return condition->depends_on(axis); });
+  visit(condition, [&](ir::Expr e) { varies |= e->op == ir::ExprOp::Read || is_bound(e); });
+  return varies ? nullptr : condition;
+}
+
 void GroupText::compute(const std::vector<Store>& stores) {
-  if (ir::Expr condition = common_condition(stores, axes_)) {
+  if (ir::Expr condition = common_condition(stores)) {
     const std::string chosen = emitter_.emit(condition);
     const std::string first = side(stores, 1), second = side(stores, 2);
     emitter_.line(fmt::format("if ({}) {{\n{}}} else {{\n{}}}", chosen, first, second));

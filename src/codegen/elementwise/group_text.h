@@ -40,6 +40,11 @@ class GroupText {
   std::string condition(int width) const;
 
  private:
+  bool is_bound(ir::Expr leaf) const;
+  // The condition of a choice that all bodies are, the same for all points of a group. Null for
+  // other bodies, for a condition of what each point is bound to, and for one that is loaded: the
+  // loads of both sides would wait for it.
+  ir::Expr common_condition(const std::vector<Store>& stores) const;
   // Those of a choice that all stores are, on one side of it.
   std::string side(std::vector<Store> stores, size_t number);
 

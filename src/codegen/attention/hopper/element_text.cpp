@@ -101,6 +101,19 @@ void ElementText::bind_positions() {
   for (ir::Expr root : roots()) go(root);
 }
 
+// Sums of products are taken to be small; masks have the lowest number of their type.
+bool ElementText::may_be_large(ir::Expr e) const {
+  bool large = false;
+  visit(e, [&](ir::Expr part) {
+    if (part == score_.raw) return;
+    if (part->op == ir::ExprOp::Constant && part->dtype != DType::Int64) {
+      large |= std::isfinite(part->number) && std::abs(part->number) > 0x1p126;
+    }
+    large |= part->op == ir::ExprOp::Read && is_float(part->dtype) && part->dtype != DType::Float16;
+  });
+  return large;
+}
+
 // Exponentials and hyperbolic tangents of the elements; rescale references in exponents are scaled
 // once per row.
 std::vector<ElementText::Special> ElementText::specials() {
@@ -118,9 +131,18 @@ std::vector<ElementText::Special> ElementText::specials() {
     const double base = e->op == ir::ExprOp::Exp ? kLog2E : 2 * kLog2E;
     Special entry{e, parts.rest, float_text(parts.constant * base), ""};
     if (shift) {
-      entry.shift = emitter_.fresh("shift");
-      emitter_.line(fmt::format("const float {} = {} * {};", entry.shift,
-                                emitter_.emit_as(shift, DType::Float32), float_text(-kLog2E)));
+      const std::string reference = emitter_.emit_as(shift, DType::Float32);
+      const std::string name = emitter_.fresh("shift");
+      if (may_be_large(score_.kept ? score_.kept : parts.rest)) {
+        emitter_.line(
+            fmt::format("const Exponent {} = exponent_of({}, {});", name, reference, entry.scale));
+        entry.scale = name + ".scale";
+        entry.shift = name + ".shift";
+      } else {
+        emitter_.line(
+            fmt::format("const float {} = {} * {};", name, reference, float_text(-kLog2E)));
+        entry.shift = name;
+      }
     }
     found.push_back(entry);
   };

@@ -21,10 +21,12 @@ class ElementText {
   void write(bool checks);
 
  private:
-  struct Special {  // exp(rest · scale / log2 e - a reference), the latter as `shift`; or a tanh
+  struct Special {  // exp2(rest · scale + shift), or a tanh
     ir::Expr expr, rest;
     std::string scale, shift;
   };
+  // Whether an element may be so large that its product with log2(e) is not finite.
+  bool may_be_large(ir::Expr e) const;
   bool is_bias(ir::Expr e) const;
   // Whether `e` stands for itself in this phase, and its operands are not computed.
   bool ends_at(ir::Expr e) const;
