@@ -234,6 +234,39 @@ Expr fold_common_factor(ExprPool& pool, bool modulo, const Polynomial& a, const 
   return nullptr;
 }
 
+// Where the remainder is proved to lie in [0, b) or in [-b, 0).
+Expr fold_remainder(ExprPool& pool, bool modulo, const Division& division, Expr b,
+                    const Positive& positive) {
+  Expr quotient = from_polynomial(pool, division.quotient);
+  Expr remainder = from_polynomial(pool, division.remainder);
+  if (proved_nonnegative(remainder, positive) && proved_less(pool, remainder, b, positive)) {
+    return modulo ? remainder : quotient;
+  }
+  // One below.
+  Expr lifted = pool.add(remainder, b);
+  if (proved_nonnegative(lifted, positive) &&
+      proved_less(pool, remainder, pool.integer(0), positive)) {
+    return modulo ? lifted : pool.sub(quotient, pool.integer(1));
+  }
+  return nullptr;
+}
+
+// Each coefficient by its nearest multiple of a constant: ⌊(997 i + 499 + j)/998⌋ is i where
+// 499 - i + j lies in [0, 998), a row of a matrix that is shifted by its number.
+std::optional<Division> divide_to_nearest(const Polynomial& dividend, Expr b) {
+  if (b->op != ExprOp::Constant || b->integer < 2) return std::nullopt;
+  Division result{{}, dividend};
+  for (const auto& [monomial, coefficient] : dividend) {
+    if (monomial.empty()) continue;
+    const int64_t below = coefficient / b->integer, rest = coefficient % b->integer;
+    const int64_t nearest = below + (2 * rest > b->integer) - (2 * rest < -b->integer);
+    if (nearest != 0) result.quotient = result.quotient + Polynomial{{monomial, nearest}};
+  }
+  if (result.quotient.empty()) return std::nullopt;
+  result.remainder = result.remainder + scaled(result.quotient, -b->integer);
+  return result;
+}
+
 }  // namespace
 
 Expr fold_floor(ExprPool& pool, bool modulo, Expr a, Expr b) {
@@ -241,18 +274,13 @@ Expr fold_floor(ExprPool& pool, bool modulo, Expr a, Expr b) {
   if (b->is_constant(0)) return nullptr;
   const Polynomial divisor = to_polynomial(b);
   const Positive positive = nonzero(b);
-  Division division = divide(to_polynomial(a), divisor);
+  const Division division = divide(to_polynomial(a), divisor);
+  if (Expr proved = fold_remainder(pool, modulo, division, b, positive)) return proved;
+  if (const auto nearest = divide_to_nearest(to_polynomial(a), b)) {
+    if (Expr proved = fold_remainder(pool, modulo, *nearest, b, positive)) return proved;
+  }
   Expr quotient = from_polynomial(pool, division.quotient);
   Expr remainder = from_polynomial(pool, division.remainder);
-  if (proved_nonnegative(remainder, positive) && proved_less(pool, remainder, b, positive)) {
-    return modulo ? remainder : quotient;
-  }
-  // -b <= remainder < 0: one below.
-  Expr lifted = pool.add(remainder, b);
-  if (proved_nonnegative(lifted, positive) &&
-      proved_less(pool, remainder, pool.integer(0), positive)) {
-    return modulo ? lifted : pool.sub(quotient, pool.integer(1));
-  }
   if (Expr common = fold_common_factor(pool, modulo, division.remainder, divisor, positive)) {
     return modulo ? common : pool.add(quotient, common);
   }

@@ -134,5 +134,47 @@ TEST(Ranges, WhereAnAxisHasAPlaceItsExtentIsNotEmpty) {
   EXPECT_EQ(pool.floormod(pool.add(pool.mul(n, m), j), n), j);
 }
 
+// As exporters shift rows by padding, reshaping and slicing them.
+TEST(Ranges, ShiftedRowsHaveNoDivision) {
+  ir::ExprPool pool;
+  const ir::Expr i = pool.axis("i", pool.integer(499)), j = pool.axis("j", pool.integer(499));
+  const auto times = [&](int64_t factor, ir::Expr e) { return pool.mul(pool.integer(factor), e); };
+  const ir::Expr flat = pool.add(pool.integer(499), pool.add(times(997, i), j));
+  EXPECT_EQ(pool.floordiv(flat, pool.integer(998)), i);
+  EXPECT_EQ(pool.floormod(flat, pool.integer(998)), pool.add(pool.integer(499), pool.sub(j, i)));
+  const ir::Expr before = pool.sub(flat, pool.integer(998));
+  EXPECT_EQ(pool.floordiv(before, pool.integer(998)), pool.sub(i, pool.integer(1)));
+}
+
+TEST(Ranges, DivisionsByConstantsKeepTheValue) {
+  std::mt19937 random(7);
+  const auto pick = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  int folded = 0;
+  for (int draw = 0; draw < 2000; ++draw) {
+    ir::ExprPool pool;
+    const int64_t rows = pick(1, 6), columns = pick(1, 6), divisor = pick(2, 9);
+    const int64_t a = pick(-12, 12), b = pick(-12, 12), c = pick(-9, 9);
+    const ir::Expr i = pool.axis("i", pool.integer(rows)),
+                   j = pool.axis("j", pool.integer(columns));
+    const ir::Expr sum = pool.add(
+        pool.add(pool.mul(pool.integer(a), i), pool.mul(pool.integer(b), j)), pool.integer(c));
+    const ir::Expr quotient = pool.floordiv(sum, pool.integer(divisor));
+    const ir::Expr rest = pool.floormod(sum, pool.integer(divisor));
+    folded += quotient->op != ir::ExprOp::FloorDiv && quotient->op != ir::ExprOp::Constant;
+    for (int64_t at = 0; at < rows * columns; ++at) {
+      const auto leaf = [&](ir::Expr axis) -> double {
+        return static_cast<double>(axis == i ? at / columns : at % columns);
+      };
+      const int64_t value = a * (at / columns) + b * (at % columns) + c;
+      const int64_t below = (value - ((value % divisor) + divisor) % divisor) / divisor;
+      ASSERT_EQ(evaluate(quotient, leaf), static_cast<double>(below)) << to_string(pool, sum);
+      ASSERT_EQ(evaluate(rest, leaf), static_cast<double>(value - below * divisor));
+    }
+  }
+  EXPECT_GT(folded, 100);
+}
+
 }  // namespace
 }  // namespace redfuser
