@@ -1,6 +1,7 @@
 // Which values are in memory with their channels last, and which matrices by columns.
 #include "codegen/select/memory_orders.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -92,6 +93,22 @@ TEST(MemoryOrdersOfConvolutions, HaveChannelsLastForTypesAndRanks) {
 
 INSTANTIATE_TEST_SUITE_P(Plans, MemoryOrders, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
+
+// A group's elements are of several channels: written with the channels last they are apart, which
+// takes longer than a copy where they are many.
+TEST(MemoryOrdersOfGroups, AreRowMajorWhereElementsAreMany) {
+  const auto has_channels_last = [](int size) {
+    const Program program = compile(Model::parse(
+        fmt::format("<ir_version: 10, opset_import: [\"\" : 22]> g (float16[1, 16, {0}, {0}] x, "
+                    "float16[16, 16, 3, 3] w, float16[16] a, float16[16] b) => (y) {{ h = Tanh(x) "
+                    "n = GroupNormalization<num_groups = 4>(h, a, b) y = Conv(n, w) }}",
+                    size)));
+    const std::vector<std::string> names = ordered(program, {});
+    return std::find(names.begin(), names.end(), "n") != names.end();
+  };
+  EXPECT_TRUE(has_channels_last(16));
+  EXPECT_FALSE(has_channels_last(128));
+}
 
 // A constant matrix whose rows are not whole vectors is kept by columns, if those are. What is no
 // whole vector is padded, unless most of a matrix were padding.

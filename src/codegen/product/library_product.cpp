@@ -414,7 +414,8 @@ bool padding_pays(const StepBuilder& builder, const fuse::ProductStep& step, int
 void add_product(StepBuilder& builder, const fuse::ProductStep& product, int64_t value,
                  const std::string& comment) {
   ir::Expr offset = builder.offset_of(value, product.axes);
-  const fuse::ProductStep fitting = with_fitting_batch(builder, product, offset);
+  const fuse::ProductStep turned = with_adjacent_columns(builder.pool(), product, offset);
+  const fuse::ProductStep fitting = with_fitting_batch(builder, turned, offset);
   builder.pads_operands = padding_pays(builder, fitting, value, offset, comment);
   ProductBuilder(builder, fitting, value, offset, comment).build();
   builder.pads_operands = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/matrix/matrix_layout.h"
+#include "ir/polynomial.h"
 
 namespace redfuser::codegen {
 namespace {
@@ -59,6 +60,20 @@ fuse::ProductStep with_fitting_batch(StepBuilder& builder, const fuse::ProductSt
     if (!is_small(builder.pool(), moved.*side) && fits(moved)) return moved;
   }
   return step;
+}
+
+fuse::ProductStep with_adjacent_columns(ir::ExprPool& pool, const fuse::ProductStep& step,
+                                        ir::Expr offset) {
+  if (step.b.size() != 1 || step.of_integers() || step.m.empty() || step.n.empty()) return step;
+  const auto is_adjacent = [&](ir::Expr axis) {
+    const auto affine = affine_in(pool, offset, axis);
+    return affine && affine->stride->is_constant(1);
+  };
+  if (is_adjacent(step.n.back()) || !is_adjacent(step.m.back())) return step;
+  fuse::ProductStep turned = step;
+  std::swap(turned.m, turned.n);
+  std::swap(turned.a, turned.b[0]);
+  return turned;
 }
 
 bool have_adjacent_columns(ir::ExprPool& pool, const std::vector<ProductCall>& calls) {

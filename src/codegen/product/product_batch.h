@@ -1,4 +1,4 @@
-// Which axes of a product are its batch.
+// Which axes of a product are its batch, its rows and its columns.
 #pragma once
 
 #include "codegen/core/step_builder.h"
@@ -11,6 +11,11 @@ namespace redfuser::codegen {
 // each product of the batch would be small.
 fuse::ProductStep with_fitting_batch(StepBuilder& builder, const fuse::ProductStep& step,
                                      ir::Expr offset);
+
+// The transposed product where the result at `offset` has adjacent elements along the rows: what a
+// value whose channels come last is made of. Products of several right operands stay.
+fuse::ProductStep with_adjacent_columns(ir::ExprPool& pool, const fuse::ProductStep& step,
+                                        ir::Expr offset);
 
 // Whether the right operands are consecutive columns of one matrix.
 bool have_adjacent_columns(ir::ExprPool& pool, const std::vector<ProductCall>& calls);

@@ -25,6 +25,9 @@ constexpr double kPicoseconds = 1e6;  // of a microsecond
 // Shares of the machine's rate of matrix products: of this kernel's tiles, of the library's.
 constexpr double kTileShare = 0.934, kLibraryShare = 0.903;
 constexpr double kFill = 10530, kLibraryFill = 3510;  // cycles
+// Cycles of a tile's epilogue, by vectors of kWidth, which the next tile's products wait for. It
+// covers tiles of short sums (H200: 401408x16x64 63 us, 50176x96x384 35 us).
+constexpr double kFinish = 4300;
 
 ir::Expr picoseconds(ir::ExprPool& pool, double microseconds) {
   return pool.integer(std::llround(kPicoseconds * microseconds));
@@ -38,9 +41,13 @@ ir::Expr kernel_time(ir::ExprPool& pool, const ProductCall& call, size_t product
   ir::Expr tiles = pool.mul(
       call.batch, pool.mul(ceil_div(pool, call.m, kTileRows), ceil_div(pool, call.n, each)));
   const double tile_rate = kTileShare * target.tensor_rate(call.dtype) / target.multiprocessors;
+  const double sums = 2.0 * kTileRows * kTileColumns * k / tile_rate;
+  const double groups =
+      1.0 * each / kTileColumns * ProductText::kWidth / ProductText::width_of(pool, call.n);
+  const double finish = groups * target.microseconds(kFinish);
   return pool.add(picoseconds(pool, target.microseconds(kFill)),
                   pool.mul(ceil_div(pool, tiles, target.multiprocessors),
-                           picoseconds(pool, 2.0 * kTileRows * kTileColumns * k / tile_rate)));
+                           picoseconds(pool, std::max(sums, finish))));
 }
 
 }  // namespace
@@ -78,6 +85,12 @@ int ProductText::columns_of_each(size_t products) {
              : 0;
 }
 
+int ProductText::width_of(ir::ExprPool& pool, ir::Expr columns) {
+  int width = kWidth;
+  while (!pool.floormod(columns, pool.integer(width))->is_constant(0)) width /= 2;
+  return width;
+}
+
 std::optional<TmaView> ProductText::rows_view() {
   if (!call_.a_column->is_constant(1)) return std::nullopt;
   return matrix_view(pool_, call_.a, call_.dtype, call_.a_offset, call_.k, call_.m, call_.a_row,
@@ -107,7 +120,7 @@ std::optional<KernelLaunch> ProductText::launch(const std::string& comment) {
   }
   // Accesses are as wide as rows are aligned.
   width_ = group_.consecutive() ? widest() : 1;
-  while (!pool_.floormod(call_.n, pool_.integer(width_))->is_constant(0)) width_ /= 2;
+  width_ = std::min(width_, width_of(pool_, call_.n));
   load(*a, b);
   multiply();
   KernelLaunch launch =

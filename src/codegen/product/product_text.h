@@ -37,6 +37,8 @@ class ProductText {
   static constexpr int kWidth = 8;
   // Columns of each of `products` in a tile; 0 if the tile cannot be divided.
   static int columns_of_each(size_t products);
+  // Of an access, as wide as rows of so many columns are aligned.
+  static int width_of(ir::ExprPool& pool, ir::Expr columns);
 
  private:
   ir::Expr rows() { return ceil_div(pool_, call_.m, kTileRows); }

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "codegen/matrix/matrix_orders.h"
+#include "codegen/select/producer_orders.h"
 #include "ops/op_def.h"
 
 namespace redfuser::codegen {
@@ -53,6 +54,7 @@ class Orders {
       changed_ = false;
       for (const fuse::Step& step : plan_.steps) spread(step);
     }
+    order_by_producers(plan_, excluded_, orders_);
     order_matrices(plan_, excluded_, orders_);
     return std::move(orders_);
   }
@@ -78,7 +80,7 @@ class Orders {
 
   void want(ir::ValueId id) {
     if (id < 0 || !is_image(value(id)) || value(id).constant.defined()) return;
-    if (excluded_.count(id) > 0 || orders_.count(id) > 0) return;
+    if (excluded_.count(id) + mixed_.count(id) + orders_.count(id) > 0) return;
     orders_[id] = channels_last(value(id).shape.size());
     changed_ = true;
   }
@@ -103,7 +105,7 @@ class Orders {
       if (other || on_host.count(i) > 0 || std::holds_alternative<fuse::AliasStep>(step.kind)) {
         exclude_all(step);
       } else {
-        exclude_mixed(step);
+        find_mixed(step);
       }
     }
   }
@@ -117,13 +119,18 @@ class Orders {
   }
 
   // Values of which an axis that the step reduces has channels and others.
-  void exclude_mixed(const fuse::Step& step) {
+  void find_mixed(const fuse::Step& step) {
     std::set<ir::Expr> reduced;
     if (const auto* product = std::get_if<fuse::ProductStep>(&step.kind)) {
       reduced.insert(product->k);
     }
     if (const auto* cascade = std::get_if<fuse::CascadeStep>(&step.kind)) {
-      reduced.insert(cascade->streaming.cascade.stream);
+      const cascade::Cascade& c = cascade->streaming.cascade;
+      reduced.insert(c.stream);
+      for (const cascade::CascadeOutput& output : c.outputs) {
+        const bool mixed = output.maps_back && mixes_channels(output.axes, c.stream);
+        if (mixed && is_large(output.value)) mixed_.insert(output.value);
+      }
     }
     visit_all(step, [&](ir::Expr e) {
       if (e->op == ir::ExprOp::Reduce) reduced.insert(e->bound_axis());
@@ -131,14 +138,28 @@ class Orders {
     visit_all(step, [&](ir::Expr e) {
       if (e->op != ir::ExprOp::Read || e->integer < 0 || e->args.size() < 3) return;
       for (ir::Expr axis : reduced) {
-        if (!e->args[1]->depends_on(axis)) continue;
-        for (size_t i = 0; i < e->args.size(); ++i) {
-          if (i != 1 && e->args[i]->depends_on(axis)) {
-            excluded_.insert(static_cast<ir::ValueId>(e->integer));
-          }
-        }
+        if (mixes_channels(e->args, axis)) mixed_.insert(static_cast<ir::ValueId>(e->integer));
       }
     });
+  }
+
+  // Whether the axis has channels, dimension 1, and places.
+  static bool mixes_channels(const std::vector<ir::Expr>& indices, ir::Expr axis) {
+    if (indices.size() < 3 || !indices[1]->depends_on(axis)) return false;
+    return std::count_if(indices.begin(), indices.end(),
+                         [&](ir::Expr index) { return index->depends_on(axis); }) > 1;
+  }
+
+  // Whether elements that are written apart take longer than a copy to another order.
+  bool is_large(ir::ValueId id) const {
+    constexpr int64_t kElements = int64_t{1} << 17;
+    int64_t elements = 1;
+    for (ir::Expr size : value(id).shape) {
+      if (size->op != ir::ExprOp::Constant) return true;
+      elements *= std::max<int64_t>(size->integer, 1);
+      if (elements > kElements) return true;
+    }
+    return false;
   }
 
   static void visit_all(const fuse::Step& step, const Visitor& visitor) {
@@ -220,6 +241,7 @@ class Orders {
   const fuse::Plan& plan_;
   const ir::Graph& graph_;
   std::set<ir::ValueId> excluded_;
+  std::set<ir::ValueId> mixed_;  // whose channels must not come last
   MemoryOrders orders_;
   bool changed_ = true;
 };

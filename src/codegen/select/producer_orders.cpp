@@ -1,0 +1,131 @@
+#include "codegen/select/producer_orders.h"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+namespace redfuser::codegen {
+namespace {
+
+using Axes = std::vector<ir::Expr>;
+
+// The place of the innermost dimension that has more than one element.
+size_t innermost(const Axes& indices, const MemoryOrder& order) {
+  for (size_t i = order.size(); i-- > 0;) {
+    const auto dim = static_cast<size_t>(order[i]);
+    if (indices[dim]->op != ir::ExprOp::Constant) return dim;
+  }
+  return 0;
+}
+
+MemoryOrder row_major(size_t rank) {
+  MemoryOrder order;
+  for (size_t i = 0; i < rank; ++i) order.push_back(static_cast<int>(i));
+  return order;
+}
+
+// Nothing where elements along the axis are adjacent in memory, or nowhere.
+std::optional<MemoryOrder> order_of(const Axes& indices, ir::Expr axis) {
+  MemoryOrder order = row_major(indices.size());
+  if (indices.empty() || indices[innermost(indices, order)]->depends_on(axis)) return {};
+  const auto first = std::stable_partition(order.begin(), order.end(), [&](int dim) {
+    return !indices[static_cast<size_t>(dim)]->depends_on(axis);
+  });
+  if (first == order.end()) return {};
+  return order;
+}
+
+class ProducerOrders {
+ public:
+  ProducerOrders(const fuse::Plan& plan, const std::set<ir::ValueId>& excluded,
+                 MemoryOrders& orders)
+      : plan_(plan), excluded_(excluded), orders_(orders) {}
+
+  void find() {
+    for (const fuse::Step& step : plan_.steps) {
+      const auto* cascade = std::get_if<fuse::CascadeStep>(&step.kind);
+      if (cascade == nullptr) continue;
+      const cascade::Cascade& c = cascade->streaming.cascade;
+      for (const cascade::CascadeOutput& output : c.outputs) {
+        if (output.maps_back) add(output.value, output.axes, c.stream);
+      }
+    }
+  }
+
+ private:
+  void add(ir::ValueId id, const Axes& indices, ir::Expr axis) {
+    if (id < 0 || excluded_.count(id) > 0 || orders_.count(id) > 0) return;
+    const std::optional<MemoryOrder> order = order_of(indices, axis);
+    if (order && all_take(id, *order)) orders_[id] = *order;
+  }
+
+  bool all_take(ir::ValueId id, const MemoryOrder& order) const {
+    return std::all_of(plan_.steps.begin(), plan_.steps.end(), [&](const fuse::Step& step) {
+      if (std::find(step.reads.begin(), step.reads.end(), id) == step.reads.end()) return true;
+      return std::visit([&](const auto& kind) { return takes(kind, id, order); }, step.kind);
+    });
+  }
+
+  // Whether each read of the value in `root` has an index that `wanted` accepts in the innermost
+  // dimension.
+  static bool each_read(ir::Expr root, ir::ValueId id, const MemoryOrder& order,
+                        const std::function<bool(ir::Expr)>& wanted) {
+    bool all = true;
+    visit(root, [&](ir::Expr e) {
+      if (e->op != ir::ExprOp::Read || e->integer != id) return;
+      all &= wanted(e->args[innermost(e->args, order)]);
+    });
+    return all;
+  }
+
+  // Tiles of maps turn their operands.
+  static bool takes(const fuse::MapStep&, ir::ValueId, const MemoryOrder&) { return true; }
+
+  // Of matrices either dimension may be adjacent.
+  static bool takes(const fuse::ProductStep& step, ir::ValueId id, const MemoryOrder& order) {
+    const auto is_axis = [&](ir::Expr index) { return index->op == ir::ExprOp::Axis; };
+    bool all = each_read(step.a, id, order, is_axis);
+    for (ir::Expr b : step.b) all &= each_read(b, id, order, is_axis);
+    const auto by_column = [&](ir::Expr index) {
+      return std::any_of(step.n.begin(), step.n.end(),
+                         [&](ir::Expr axis) { return index->depends_on(axis); });
+    };
+    return all && each_read(step.epilogue, id, order, by_column);
+  }
+
+  // Rows have adjacent elements along the stream; sums of products and weighted sums along the
+  // summed axis and the columns.
+  static bool takes(const fuse::CascadeStep& step, ir::ValueId id, const MemoryOrder& order) {
+    const cascade::Streaming& s = step.streaming;
+    bool sums = false;
+    for (const cascade::Accumulator& a : s.accumulators) {
+      visit(a.lift, [&](ir::Expr e) { sums |= e->op == ir::ExprOp::Reduce; });
+    }
+    const auto wanted = [&](ir::Expr index) { return index->depends_on(s.cascade.stream) != sums; };
+    bool all = true;
+    for (const cascade::Accumulator& a : s.accumulators)
+      all &= each_read(a.lift, id, order, wanted);
+    for (ir::Expr e : s.finish) all &= each_read(e, id, order, wanted);
+    for (const cascade::CascadeOutput& output : s.cascade.outputs) {
+      all &= each_read(output.body, id, order, wanted);
+    }
+    return all;
+  }
+
+  static bool takes(const fuse::ReduceStep&, ir::ValueId, const MemoryOrder&) { return false; }
+  static bool takes(const fuse::OpaqueStep&, ir::ValueId, const MemoryOrder&) { return false; }
+  static bool takes(const fuse::AliasStep&, ir::ValueId, const MemoryOrder&) { return false; }
+
+  const fuse::Plan& plan_;
+  const std::set<ir::ValueId>& excluded_;
+  MemoryOrders& orders_;
+};
+
+}  // namespace
+
+void order_by_producers(const fuse::Plan& plan, const std::set<ir::ValueId>& excluded,
+                        MemoryOrders& orders) {
+  ProducerOrders(plan, excluded, orders).find();
+}
+
+}  // namespace redfuser::codegen
