@@ -68,21 +68,26 @@ std::optional<RegionDraft> RegionGrower::grow(ir::NodeId seed) {
 
 std::optional<RegionDraft> RegionGrower::grow_back(ir::NodeId seed) {
   RegionDraft draft;
+  draft.owned = producers_within_reach(seed);
+  if (!expands_before(draft, seed)) return std::nullopt;
   draft.owned = {seed};
   if (!form(draft)) return std::nullopt;
   backward(draft);
+  if (!expands_before(draft, seed)) return std::nullopt;
+  finish(draft);
+  return draft;
+}
+
+bool RegionGrower::expands_before(const RegionDraft& draft, ir::NodeId seed) const {
   double intermediate = 0;
   for (const ir::ValueId read : facts_.reads(seed)) {
     if (!draft.owned.count(facts_.producer(read))) continue;
     intermediate = std::max(intermediate, facts_.nominal_size(read));
   }
-  const bool expanding = std::any_of(draft.owned.begin(), draft.owned.end(), [&](ir::NodeId node) {
+  return std::any_of(draft.owned.begin(), draft.owned.end(), [&](ir::NodeId node) {
     return node != seed && facts_.contracts(node) &&
            intermediate > kMinChainExpansion * inputs_size(node);
   });
-  if (!expanding) return std::nullopt;
-  finish(draft);
-  return draft;
 }
 
 const RegionGrower::Candidate& RegionGrower::candidate(const RegionDraft& draft) const {
@@ -217,13 +222,18 @@ bool RegionGrower::add(RegionDraft& draft, ir::NodeId node, const std::set<ir::N
   }
   next.shape = std::get<CascadeCandidate>(shape);
   if (reenters(next)) return false;
+  const bool reported = worth_reporting(draft, node);
+  const bool columns = next.shape.extraction.has_columns;
+  // What the last test would refuse without a trial needs none of the trials before it, unless
+  // their reason is reported.
+  if (columns && next.shape.extraction.maps_back && !reported) return false;
   if (!worth_one_pass(draft, next)) {
-    if (worth_reporting(draft, node)) {
+    if (reported) {
       refused.emplace_back(node, "one pass would need more accumulators than a second pass costs");
     }
     return false;
   }
-  if (next.shape.extraction.has_columns && !worth_contracting(next)) return false;
+  if (columns && !worth_contracting(next)) return false;
   if (facts_.reduces(node)) last_reduction = node;
   draft = std::move(next);
   return true;

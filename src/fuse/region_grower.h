@@ -51,6 +51,9 @@ class RegionGrower {
   // Written: owned, and others read its result, so the region stores it.
   enum class Absorption { None, Owned, Shared, Written };
 
+  // Whether the draft has a contraction before `seed` whose inputs are much smaller than what the
+  // seed reads from the draft.
+  bool expands_before(const RegionDraft& draft, ir::NodeId seed) const;
   bool is_free(ir::NodeId node) const;
   // The same of a node of the graph; the growth depends on the answer.
   bool consult(ir::NodeId node) const;
@@ -93,6 +96,11 @@ class RegionGrower {
   // region_producers.cpp: producers. True if a value that the region reads depends on the region,
   // which would make a cycle of steps.
   bool reenters(const RegionDraft& draft) const;
+  // The node and all producers that `backward` could take in, without a trial: a region grown back
+  // from the node has no others.
+  std::set<ir::NodeId> producers_within_reach(ir::NodeId seed) const;
+  // Whether no region takes in the node as a producer, whatever else it has.
+  bool stays_outside(ir::NodeId node) const;
   // Producers, last first, so that all consumers of a node have been decided before it.
   void backward(RegionDraft& draft);
   // The same for up to `count` producers without reductions, in one trial. False, with nothing

@@ -189,19 +189,40 @@ std::set<ir::NodeId> RegionGrower::between_products(const RegionDraft& draft,
   return nodes;
 }
 
+std::set<ir::NodeId> RegionGrower::producers_within_reach(ir::NodeId seed) const {
+  std::set<ir::NodeId> nodes = {seed};
+  std::vector<ir::NodeId> open = {seed};
+  while (!open.empty()) {
+    const ir::NodeId node = open.back();
+    open.pop_back();
+    for (const ir::ValueId read : facts_.reads(node)) {
+      const ir::NodeId producer = facts_.producer(read);
+      if (!is_free(producer) || nodes.count(producer) || stays_outside(producer)) continue;
+      nodes.insert(producer);
+      open.push_back(producer);
+    }
+  }
+  return nodes;
+}
+
+bool RegionGrower::stays_outside(ir::NodeId node) const {
+  if (completes_product(facts_, node)) return true;
+  const auto consumers = facts_.consumers_of(node);
+  const auto& outputs = graph_.nodes[static_cast<size_t>(node)].outputs;
+  return std::any_of(outputs.begin(), outputs.end(), [&](ir::ValueId v) {
+    return v != ir::kAbsent &&
+           std::any_of(consumers.begin(), consumers.end(),
+                       [&](ir::NodeId consumer) { return facts_.binds_by(consumer, v); });
+  });
+}
+
 RegionGrower::Absorption RegionGrower::absorption(const RegionDraft& draft, ir::NodeId node) const {
-  if (completes_product(facts_, node)) return Absorption::None;
+  if (stays_outside(node)) return Absorption::None;
   const auto consumers = facts_.consumers_of(node);
   const auto& outputs = graph_.nodes[static_cast<size_t>(node)].outputs;
   const bool published = std::any_of(outputs.begin(), outputs.end(), [&](ir::ValueId v) {
     return v != ir::kAbsent && (facts_.is_output(v) || taken_.pinned.count(v));
   });
-  const bool sizes = std::any_of(outputs.begin(), outputs.end(), [&](ir::ValueId v) {
-    return v != ir::kAbsent &&
-           std::any_of(consumers.begin(), consumers.end(),
-                       [&](ir::NodeId consumer) { return facts_.binds_by(consumer, v); });
-  });
-  if (sizes) return Absorption::None;
   const bool ours =
       !published && std::all_of(consumers.begin(), consumers.end(), [&](ir::NodeId consumer) {
         return draft.owned.count(consumer) > 0;
