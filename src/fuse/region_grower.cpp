@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "ir/contraction.h"
+#include "ops/lowering.h"
+
 namespace redfuser::fuse {
 namespace {
 
@@ -41,7 +44,7 @@ std::optional<RegionDraft> RegionGrower::repeat(const RegionTrace& moved) {
   draft.owned = moved.owned;
   draft.shared = moved.shared;
   if (!form(draft)) return std::nullopt;
-  const std::string here = fingerprint(*graph_.pool, draft.shape.extraction.cascade);
+  const std::string here = fingerprint(draft.shape.extraction.cascade);
   if (here != moved.fingerprint) return std::nullopt;
   finish(draft);
   return draft;
@@ -215,14 +218,15 @@ void RegionGrower::own_with_passed(RegionDraft& draft, ir::NodeId first,
 bool RegionGrower::add(RegionDraft& draft, ir::NodeId node, const std::set<ir::NodeId>& passed) {
   RegionDraft next = draft;
   own_with_passed(next, node, passed);
+  const bool reported = worth_reporting(draft, node);
+  if (!reported && stores_what_it_contracts(next, node)) return false;
   const Candidate& shape = candidate(next);
   if (auto* failure = std::get_if<CandidateRefusal>(&shape)) {
-    if (worth_reporting(draft, node)) refused.emplace_back(node, failure->reason);
+    if (reported) refused.emplace_back(node, failure->reason);
     return false;
   }
   next.shape = std::get<CascadeCandidate>(shape);
   if (reenters(next)) return false;
-  const bool reported = worth_reporting(draft, node);
   const bool columns = next.shape.extraction.has_columns;
   // What the last test would refuse without a trial needs none of the trials before it, unless
   // their reason is reported.
@@ -237,6 +241,36 @@ bool RegionGrower::add(RegionDraft& draft, ir::NodeId node, const std::set<ir::N
   if (facts_.reduces(node)) last_reduction = node;
   draft = std::move(next);
   return true;
+}
+
+bool RegionGrower::stores_what_it_contracts(const RegionDraft& next, ir::NodeId node) const {
+  if (!facts_.contracts(node)) return false;
+  const ir::ValueId result = graph_.nodes[static_cast<size_t>(node)].outputs[0];
+  const auto stored = [&](ir::ValueId value) {
+    const auto& outputs = next.shape.extraction.cascade.outputs;
+    const auto& readers = facts_.consumers(value);
+    return std::any_of(outputs.begin(), outputs.end(),
+                       [&](const auto& each) { return each.value == value && each.maps_back; }) &&
+           (facts_.is_output(value) || taken_.pinned.count(value) > 0 ||
+            std::any_of(readers.begin(), readers.end(),
+                        [&](ir::NodeId reader) { return next.owned.count(reader) == 0; }));
+  };
+  ops::Lowering lowering(
+      graph_, [&](ir::ValueId value) { return value == result; }, &memo_);
+  const ir::Expr body = lowering.element(result, ops::shared_index(graph_, result));
+  const auto contraction = ir::as_contraction(*graph_.pool, body);
+  if (!contraction) return false;
+  const auto read_by = [&](ir::Expr factor) {
+    const ir::Expr read = ir::without_float_casts(factor);
+    return read->op == ir::ExprOp::Read && read->integer >= 0 &&
+           stored(static_cast<ir::ValueId>(read->integer));
+  };
+  const auto has_more_axes = [](ir::Expr factor, ir::Expr than) {
+    return !std::includes(than->free_axes.begin(), than->free_axes.end(), factor->free_axes.begin(),
+                          factor->free_axes.end());
+  };
+  return (read_by(contraction->a) && has_more_axes(contraction->b, contraction->a)) ||
+         (read_by(contraction->b) && has_more_axes(contraction->a, contraction->b));
 }
 
 bool RegionGrower::worth_one_pass(const RegionDraft& draft, const RegionDraft& next) {

@@ -81,6 +81,9 @@ class RegionGrower {
   void own_with_passed(RegionDraft& draft, ir::NodeId first,
                        const std::set<ir::NodeId>& passed) const;
   bool add(RegionDraft& draft, ir::NodeId node, const std::set<ir::NodeId>& passed);
+  // Whether the new node contracts a value along which the region maps back and that it stores:
+  // `worth_contracting` would refuse it, after a trial.
+  bool stores_what_it_contracts(const RegionDraft& next, ir::NodeId node) const;
   // Producers that are not in the region yet can make two accumulators one, so they are counted
   // with those where the first count is too high.
   bool worth_one_pass(const RegionDraft& draft, const RegionDraft& next);

@@ -71,7 +71,7 @@ class Finder {
       if (certificate.valid) {
         if (attempt == 0) {
           const cascade::Cascade& cascade = draft->shape.extraction.cascade;
-          remember(grower.growth(*draft, seed, fingerprint(*facts_.graph().pool, cascade)));
+          remember(grower.growth(*draft, seed, fingerprint(cascade)));
         }
         accept(std::move(*draft), certificate);
         return;
@@ -115,11 +115,11 @@ class Finder {
   cascade::Certificate certified(const CascadeCandidate& shape) {
     if (!certify_) return {true, 0, 0, 0, ""};
     ir::ExprPool& pool = *facts_.graph().pool;
-    const std::string key = fingerprint(pool, shape.extraction.cascade);
+    const std::string key = fingerprint(shape.extraction.cascade);
     auto [entry, inserted] = certificates_.try_emplace(key);
     if (inserted) {
-      entry->second =
-          redfuser::cascade::certify(pool, shape.extraction.cascade, shape.derivation.streaming);
+      entry->second = redfuser::cascade::certify(pool, shape.extraction.cascade,
+                                                 shape.derivation.streaming, &known_);
     }
     return entry->second;
   }
@@ -152,6 +152,7 @@ class Finder {
   ops::LoweringMemo memo_;
   Claimed taken_;
   std::map<std::string, cascade::Certificate> certificates_;
+  cascade::CertificateMemo known_;
   std::map<const ops::OpDef*, std::vector<RegionTrace>> growths_;
   Regions regions_;
 };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cctype>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -13,6 +12,7 @@
 #include "base/thread_pool.h"
 #include "cascade/certify/elements.h"
 #include "cascade/certify/simulate.h"
+#include "cascade/certify/structure.h"
 #include "cascade/visibility/hidden_elements.h"
 #include "ir/evaluate.h"
 
@@ -282,7 +282,8 @@ Certificate certificate_of(const Sides& sides, ir::Expr hidden, const std::vecto
 
 }  // namespace
 
-Certificate certify(ir::ExprPool& pool, const Cascade& cascade, const Streaming& streaming) {
+Certificate certify(ir::ExprPool& pool, const Cascade& cascade, const Streaming& streaming,
+                    CertificateMemo* memo) {
   ElementReads reads(pool);
   const Sides sides = with_contractions_read(pool, {cascade, streaming}, reads);
   const ir::Expr hidden = hidden_elements(pool, sides.streaming);
@@ -293,32 +294,29 @@ Certificate certify(ir::ExprPool& pool, const Cascade& cascade, const Streaming&
   // part of that arithmetic. Most identities hold for rows of any length. One that has a
   // constant in place of the length holds for the graph's length alone.
   if (Sides elements = sides; hidden->is_constant(0) && read_elements(elements, pool, reads)) {
+    StructureKey key;
+    key.add(elements.cascade);
+    key.add(elements.streaming);
+    Certificate* const known = memo != nullptr ? &memo->of_elements[key.text()] : nullptr;
+    if (known != nullptr && known->valid) return *known;
     const int64_t several = 17 + fewest_elements(cascade);  // segments and tiles
     Certificate certificate =
         certificate_of(elements, hidden, cases_of_elements({1, 2, 3, 7, several}), 1);
     if (!certificate.valid && fixed) {
       certificate = certificate_of(elements, hidden, cases_of_elements({extent->integer}), threads);
     }
-    if (certificate.valid && certificate.cases > 0) return certificate;
+    if (certificate.valid && certificate.cases > 0) {
+      if (known != nullptr) *known = certificate;
+      return certificate;
+    }
   }
   return certificate_of(sides, hidden, cases_for(extent), threads);
 }
 
-std::string fingerprint(const ir::ExprPool& pool, const Cascade& cascade) {
-  const std::string text = to_string(pool, cascade);
-  std::map<std::string, size_t> numbers;
-  std::string result;
-  for (size_t i = 0; i < text.size(); ++i) {
-    result += text[i];
-    if (text[i] != '%') continue;
-    size_t end = i + 1;
-    while (end < text.size() && std::isdigit(static_cast<unsigned char>(text[end]))) ++end;
-    if (end == i + 1) continue;
-    const std::string id = text.substr(i + 1, end - i - 1);
-    result += std::to_string(numbers.try_emplace(id, numbers.size()).first->second);
-    i = end - 1;
-  }
-  return result;
+std::string fingerprint(const Cascade& cascade) {
+  StructureKey key;
+  key.add(cascade);
+  return key.text();
 }
 
 }  // namespace redfuser::cascade

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_map>
 
 #include "cascade/streaming.h"
 
@@ -16,14 +17,21 @@ struct Certificate {
   std::string failure;   // the first case that differs
 };
 
+// Certificates of identities of arbitrary elements, for those that come again with other values.
+// It serves one pool.
+struct CertificateMemo {
+  std::unordered_map<std::string, Certificate> of_elements;  // by structure
+};
+
 // Runs both on adversarial rows (ties, zeros, infinities, NaN, huge, tiny, fully masked, one
 // element, odd lengths) under several segmentations of the streamed axis. Of finite data the
 // streaming form is also run without the hidden elements, for the first, a middle and the last row:
-// kernels skip what hidden_elements.h finds. Deterministic.
-Certificate certify(ir::ExprPool& pool, const Cascade& cascade, const Streaming& streaming);
+// kernels skip what hidden_elements.h finds. Deterministic. `memo` may be null.
+Certificate certify(ir::ExprPool& pool, const Cascade& cascade, const Streaming& streaming,
+                    CertificateMemo* memo = nullptr);
 
-// A text that is the same for cascades that differ only in the numbers of the values that they
-// read.
-std::string fingerprint(const ir::ExprPool& pool, const Cascade& cascade);
+// A key that is the same for cascades of one pool that differ only in the values that they read
+// and in the identity of their axes.
+std::string fingerprint(const Cascade& cascade);
 
 }  // namespace redfuser::cascade
