@@ -45,9 +45,17 @@ size_t ElementHash::operator()(const ElementAt& element) const {
 }
 
 Lowering::Lowering(const ir::Graph& graph, Inline inlined, LoweringMemo* memo)
-    : graph_(graph), inlined_(std::move(inlined)), memo_(memo) {}
+    : graph_(graph),
+      inlined_(std::move(inlined)),
+      memo_(memo != nullptr ? memo : &own_),
+      number_(++memo_->lowerings_) {}
 
 ir::Expr Lowering::element(ir::ValueId id, std::vector<ir::Expr> index) {
+  return element(id, std::move(index), nullptr);
+}
+
+ir::Expr Lowering::element(ir::ValueId id, std::vector<ir::Expr> index,
+                           std::vector<LoweringMemo::Read>* reads) {
   ir::ExprPool& pool = *graph_.pool;
   const ir::Value& value = graph_.values[id];
   RF_CHECK(index.size() == value.shape.size(), "value \"{}\" of rank {} is read at {} indices",
@@ -57,36 +65,42 @@ ir::Expr Lowering::element(ir::ValueId id, std::vector<ir::Expr> index) {
   }
   if (ir::Expr known = known_element(pool, value, index)) return known;
   const bool computed = value.producer >= 0 && !value.is_constant();
-  if (computed && graph_.nodes[value.producer].def->lower && (value.indexed || inlined_(id))) {
-    return expand({id, std::move(index)});
+  if (!computed || !graph_.nodes[value.producer].def->lower) {
+    return pool.read(id, value.dtype, std::move(index));
   }
-  return pool.read(id, value.dtype, std::move(index));
-}
-
-ir::Expr Lowering::expand(const ElementAt& at) {
-  const auto found = expanded_.find(at);
-  if (found != expanded_.end()) return found->second;
-  ir::Expr result = memo_ ? repeated(at) : nullptr;
-  if (!result) {
-    LoweringMemo::Known known = lowered(at);
-    result = known.result;
-    if (memo_) memo_->known_[at].push_back(std::move(known));
-  }
-  expanded_.emplace(at, result);
+  auto& element = *memo_->elements_.try_emplace({id, std::move(index)}).first;
+  ir::Expr result = result_of(element);
+  if (reads != nullptr) reads->push_back({&element, result});
   return result;
 }
 
-ir::Expr Lowering::repeated(const ElementAt& at) {
-  const auto found = memo_->known_.find(at);
-  if (found == memo_->known_.end()) return nullptr;
-  const std::vector<LoweringMemo::Known>& known = found->second;
-  // Values have no cycles: reading inputs adds nothing to this list.
+ir::Expr Lowering::result_of(LoweringMemo::Elements::value_type& element) {
+  auto& [at, entry] = element;
+  if (entry.lowering == number_) return entry.result;
+  const ir::Value& value = graph_.values[at.value];
+  ir::Expr result = nullptr;
+  if (value.indexed || inlined_(at.value)) {
+    result = expand(element);
+  } else {
+    if (entry.read == nullptr) entry.read = graph_.pool->read(at.value, value.dtype, at.index);
+    result = entry.read;
+  }
+  entry.lowering = number_;
+  entry.result = result;
+  return result;
+}
+
+// The result of an earlier lowering that read what this one would, if there is one. Values have no
+// cycles: reading inputs adds nothing to this element.
+ir::Expr Lowering::expand(LoweringMemo::Elements::value_type& element) {
+  std::vector<LoweringMemo::Known>& known = element.second.known;
   const auto same = std::find_if(known.rbegin(), known.rend(), [&](const auto& earlier) {
     return std::all_of(earlier.reads.begin(), earlier.reads.end(), [&](const auto& read) {
-      return element(read.element.value, read.element.index) == read.result;
+      return result_of(*read.element) == read.result;
     });
   });
-  return same == known.rend() ? nullptr : same->result;
+  if (same != known.rend()) return same->result;
+  return known.emplace_back(lowered(element.first)).result;
 }
 
 LoweringMemo::Known Lowering::lowered(const ElementAt& at) {
@@ -94,9 +108,7 @@ LoweringMemo::Known Lowering::lowered(const ElementAt& at) {
   const ir::Node& node = graph_.nodes[value.producer];
   LoweringMemo::Known known;
   const LowerContext::Reader reader = [&](ir::ValueId input, std::vector<ir::Expr> index) {
-    ir::Expr result = element(input, index);
-    if (memo_) known.reads.push_back({{input, std::move(index)}, result});
-    return result;
+    return element(input, std::move(index), &known.reads);
   };
   LowerContext context(graph_, node, value.output_index, at.index, reader);
   known.result = node.def->lower(context);

@@ -1,5 +1,7 @@
 #include "ops/reindex.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "ops/sizes.h"
 
@@ -53,7 +55,14 @@ std::vector<std::pair<size_t, size_t>> meetings(const std::vector<ir::Expr>& a,
 std::vector<Group> match(ir::ExprPool& pool, std::span<const ir::Expr> from,
                          std::span<const ir::Expr> to) {
   std::vector<Group> groups;
-  auto leading = meetings(running_products(pool, from, false), running_products(pool, to, false));
+  size_t equal = 0;  // leading sizes, whose products need not be compared
+  for (; equal < std::min(from.size(), to.size()) && from[equal] == to[equal]; ++equal) {
+    groups.push_back({equal, equal + 1, equal, equal + 1});
+  }
+  if (equal == from.size() && equal == to.size()) return groups;
+  auto leading = meetings(running_products(pool, from.subspan(equal), false),
+                          running_products(pool, to.subspan(equal), false));
+  for (auto& [f, t] : leading) f += equal, t += equal;
   for (size_t i = 1; i < leading.size(); ++i) {
     groups.push_back(
         {leading[i - 1].first, leading[i].first, leading[i - 1].second, leading[i].second});
