@@ -69,19 +69,32 @@ static bool is_monomial(Expr expr) {
                       [](Expr arg) { return arg->op == ExprOp::Add || arg->op == ExprOp::Mul; });
 }
 
-Polynomial to_polynomial(Expr expr) {
-  if (expr->op == ExprOp::Constant) {
-    return expr->integer ? Polynomial{{{}, expr->integer}} : Polynomial{};
+// Adds an expression to `to`.
+static void add_expression(Polynomial& to, Expr expr) {
+  if (expr->op == ExprOp::Constant) return add_term(to, {}, expr->integer);
+  if (expr->dtype == DType::Int64 && expr->op == ExprOp::Add) {
+    for (Expr arg : expr->args) add_expression(to, arg);
+    return;
   }
-  if (expr->dtype == DType::Int64 && (expr->op == ExprOp::Add || is_monomial(expr))) {
-    Polynomial result = to_polynomial(expr->args[0]);
-    for (size_t i = 1; i < expr->args.size(); ++i) {
-      const Polynomial next = to_polynomial(expr->args[i]);
-      result = expr->op == ExprOp::Add ? std::move(result) + next : result * next;
+  if (expr->dtype != DType::Int64 || !is_monomial(expr)) return add_term(to, {expr}, 1);
+  Monomial atoms;
+  atoms.reserve(expr->args.size());
+  int64_t coefficient = 1;
+  for (Expr arg : expr->args) {
+    if (arg->op == ExprOp::Constant) {
+      coefficient = product_of(coefficient, arg->integer);
+    } else {
+      atoms.push_back(arg);
     }
-    return result;
   }
-  return {{{expr}, 1}};
+  std::sort(atoms.begin(), atoms.end(), ById());
+  add_term(to, std::move(atoms), coefficient);
+}
+
+Polynomial to_polynomial(Expr expr) {
+  Polynomial result;
+  add_expression(result, expr);
+  return result;
 }
 
 namespace {

@@ -95,9 +95,8 @@ ir::Expr Lowering::result_of(LoweringMemo::Elements::value_type& element) {
 ir::Expr Lowering::expand(LoweringMemo::Elements::value_type& element) {
   std::vector<LoweringMemo::Known>& known = element.second.known;
   const auto same = std::find_if(known.rbegin(), known.rend(), [&](const auto& earlier) {
-    return std::all_of(earlier.reads.begin(), earlier.reads.end(), [&](const auto& read) {
-      return result_of(*read.element) == read.result;
-    });
+    return std::all_of(earlier.reads.begin(), earlier.reads.end(),
+                       [&](const auto& read) { return result_of(*read.element) == read.result; });
   });
   if (same != known.rend()) return same->result;
   return known.emplace_back(lowered(element.first)).result;

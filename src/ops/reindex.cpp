@@ -16,6 +16,8 @@ struct Dimensions {
 
 Dimensions without_ones(std::span<const ir::Expr> shape) {
   Dimensions result;
+  result.place.reserve(shape.size());
+  result.size.reserve(shape.size());
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i]->is_constant(1)) continue;
     result.place.push_back(i);
@@ -31,7 +33,9 @@ struct Group {
 // Products of the first 0, 1, 2, ... sizes (of the last ones when `reversed`).
 std::vector<ir::Expr> running_products(ir::ExprPool& pool, std::span<const ir::Expr> sizes,
                                        bool reversed) {
-  std::vector<ir::Expr> products{pool.integer(1)};
+  std::vector<ir::Expr> products;
+  products.reserve(sizes.size() + 1);
+  products.push_back(pool.integer(1));
   for (size_t i = 0; i < sizes.size(); ++i) {
     products.push_back(pool.mul(products.back(), sizes[reversed ? sizes.size() - 1 - i : i]));
   }
@@ -55,6 +59,7 @@ std::vector<std::pair<size_t, size_t>> meetings(const std::vector<ir::Expr>& a,
 std::vector<Group> match(ir::ExprPool& pool, std::span<const ir::Expr> from,
                          std::span<const ir::Expr> to) {
   std::vector<Group> groups;
+  groups.reserve(std::max(from.size(), to.size()));
   size_t equal = 0;  // leading sizes, whose products need not be compared
   for (; equal < std::min(from.size(), to.size()) && from[equal] == to[equal]; ++equal) {
     groups.push_back({equal, equal + 1, equal, equal + 1});
