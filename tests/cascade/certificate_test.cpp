@@ -1,6 +1,8 @@
 // Certificates notice wrong forms and hold for right ones; ranks of samples agree with the proofs.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "cascade/algebra/refute.h"
 #include "cascade/certify/certificate.h"
 #include "cascade/certify/simulate.h"
@@ -49,6 +51,34 @@ TEST(Certificate, TestsFormsOfLongRows) {
   const cascade::Certificate certificate = certify(pool, writer.cascade, derived.streaming);
   EXPECT_TRUE(certificate.valid) << certificate.failure;
   EXPECT_GT(certificate.cases, 70);
+}
+
+// Other values change neither a key nor a certificate; a changed form or number changes both.
+TEST(Certificate, IsSharedByStructure) {
+  ir::ExprPool pool;
+  cascade::CertificateMemo memo;
+  std::set<std::string> keys;
+  for (const int value : {1, 2}) {
+    Writer writer(pool);
+    ir::Expr p;
+    softmax(writer, writer.x(value), p);
+    writer.out(p, true);
+    auto derived = std::get<cascade::Derivation>(derive(pool, writer.cascade));
+    const auto certificate = certify(pool, writer.cascade, derived.streaming, &memo);
+    EXPECT_TRUE(certificate.valid) << certificate.failure;
+    EXPECT_GT(certificate.cases, 0);
+    derived.streaming.accumulators[1].transport = nullptr;
+    EXPECT_FALSE(certify(pool, writer.cascade, derived.streaming, &memo).valid);
+    EXPECT_EQ(memo.of_elements.size(), 1u);
+    keys.insert(fingerprint(writer.cascade));
+  }
+  EXPECT_EQ(keys.size(), 1u);
+  for (const double number : {1.0, 2.0}) {
+    Writer writer(pool);
+    writer.out(writer.div(writer.sum(writer.x(1)), writer.num(number)));
+    keys.insert(fingerprint(writer.cascade));
+  }
+  EXPECT_EQ(keys.size(), 3u);
 }
 
 // The variance of computed elements by the mean of their squares.

@@ -53,7 +53,7 @@ std::vector<std::string> regions_of(const std::vector<Variant>& blocks) {
     std::string text = region.region_class + ":";
     for (const ir::NodeId node : region.owned) text += " " + b.graph.nodes[node].op;
     for (const ir::NodeId node : region.shared) text += " shared " + b.graph.nodes[node].op;
-    texts.push_back(text + "\n" + to_string(*b.graph.pool, region.extraction.cascade));
+    texts.push_back(text + "\n" + fingerprint(region.extraction.cascade));
   }
   return texts;
 }

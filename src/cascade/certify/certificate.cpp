@@ -297,8 +297,10 @@ Certificate certify(ir::ExprPool& pool, const Cascade& cascade, const Streaming&
     StructureKey key;
     key.add(elements.cascade);
     key.add(elements.streaming);
-    Certificate* const known = memo != nullptr ? &memo->of_elements[key.text()] : nullptr;
-    if (known != nullptr && known->valid) return *known;
+    if (memo != nullptr) {
+      const auto known = memo->of_elements.find(key.text());
+      if (known != memo->of_elements.end()) return known->second;
+    }
     const int64_t several = 17 + fewest_elements(cascade);  // segments and tiles
     Certificate certificate =
         certificate_of(elements, hidden, cases_of_elements({1, 2, 3, 7, several}), 1);
@@ -306,7 +308,7 @@ Certificate certify(ir::ExprPool& pool, const Cascade& cascade, const Streaming&
       certificate = certificate_of(elements, hidden, cases_of_elements({extent->integer}), threads);
     }
     if (certificate.valid && certificate.cases > 0) {
-      if (known != nullptr) *known = certificate;
+      if (memo != nullptr) memo->of_elements.emplace(key.text(), certificate);
       return certificate;
     }
   }

@@ -17,7 +17,7 @@ struct Certificate {
   std::string failure;   // the first case that differs
 };
 
-// Certificates of identities of arbitrary elements, for those that come again with other values.
+// Valid certificates of identities of arbitrary elements, which come again with other values.
 // It serves one pool.
 struct CertificateMemo {
   std::unordered_map<std::string, Certificate> of_elements;  // by structure

@@ -37,19 +37,16 @@ Partial identity(ir::Reduction reduction) {
   }
 }
 
+// Of a reduction that combines all elements.
+double combine(ir::Reduction reduction, double a, double b) {
+  if (reduction == ir::Reduction::Sum) return a + b;
+  if (reduction == ir::Reduction::Prod) return a * b;
+  if (std::isnan(a) || std::isnan(b)) return std::nan("");
+  return wants_large(reduction) ? std::max(a, b) : std::min(a, b);
+}
+
 Partial combine(ir::Reduction reduction, int64_t k, const Partial& a, const Partial& b) {
-  switch (reduction) {
-    case ir::Reduction::Sum:
-      return {a.value + b.value, {}};
-    case ir::Reduction::Prod:
-      return {a.value * b.value, {}};
-    case ir::Reduction::Max:
-    case ir::Reduction::Min:
-      if (std::isnan(a.value) || std::isnan(b.value)) return {std::nan(""), {}};
-      return {wants_large(reduction) ? std::max(a.value, b.value) : std::min(a.value, b.value), {}};
-    default:
-      break;
-  }
+  if (!picks_element(reduction)) return {combine(reduction, a.value, b.value), {}};
   Partial result = a;
   result.kept.insert(result.kept.end(), b.kept.begin(), b.kept.end());
   const bool large = wants_large(reduction);
@@ -62,9 +59,13 @@ Partial combine(ir::Reduction reduction, int64_t k, const Partial& a, const Part
   return result;
 }
 
-Partial element(ir::Reduction reduction, double value, int64_t index) {
-  if (picks_element(reduction)) return {0, {{value, static_cast<double>(index)}}};
-  return {value, {}};
+// Combines the value of the element at `index` into `total`.
+void add_element(ir::Reduction reduction, int64_t k, Partial& total, double value, int64_t index) {
+  if (picks_element(reduction)) {
+    total = combine(reduction, k, total, {0, {{value, static_cast<double>(index)}}});
+  } else {
+    total.value = combine(reduction, total.value, value);
+  }
 }
 
 // The number of a State or Result leaf.
@@ -194,8 +195,7 @@ RowResult UnfusedSimulator::run(const Row& row) {
       at(impl_->bodies[s], row, {cascade.stream, 0, row.length}, stage.columns, points[p],
          std::ref(leaves), values.data());
       for (int64_t l = 0; l < row.length; ++l) {
-        total = combine(stage.reduction, stage.k, total,
-                        element(stage.reduction, values[static_cast<size_t>(l)], l));
+        add_element(stage.reduction, stage.k, total, values[static_cast<size_t>(l)], l);
       }
       by_point.push_back(total);
     }
@@ -254,10 +254,11 @@ class TileContext {
   int64_t left_out() const { return left_out_; }
 
   void fold(State& next, int64_t begin, int64_t end) const {
-    old_ = next;
+    begin_step(next);
     const State& old = old_;
     next.count += end - begin;
     for (size_t k = 0; k < streaming_.accumulators.size(); ++k) {
+      updated_ = static_cast<int>(k);
       const Accumulator& a = streaming_.accumulators[k];
       const Points& points = accumulator_points_[k];
       for (size_t p = 0; p < points.size(); ++p) {
@@ -270,7 +271,7 @@ class TileContext {
         for (int64_t l = begin; l < end; ++l) {
           const auto i = static_cast<size_t>(l - begin);
           if (hidden_ != nullptr && hides_[i] != 0) continue;
-          tile = combine(a.reduction, a.k, tile, element(a.reduction, lifted_[i], l));
+          add_element(a.reduction, a.k, tile, lifted_[i], l);
         }
         next.partials[k][p] = combine(a.reduction, a.k, transported(k, p, old, next), tile);
       }
@@ -279,11 +280,12 @@ class TileContext {
 
   // Merges `t` into `next`.
   void merge(State& next, const State& t) const {
-    old_ = next;
+    begin_step(next);
     const State& s = old_;
     next = empty();
     next.count = s.count + t.count;
     for (size_t k = 0; k < streaming_.accumulators.size(); ++k) {
+      updated_ = static_cast<int>(k);
       const Accumulator& a = streaming_.accumulators[k];
       for (size_t p = 0; p < next.partials[k].size(); ++p) {
         next.partials[k][p] =
@@ -304,6 +306,17 @@ class TileContext {
   }
 
  private:
+  // Values of references in one state, by reference and point; unknown ones are empty.
+  using References = std::vector<std::optional<double>>;
+
+  void begin_step(const State& state) const {
+    old_ = state;
+    const size_t count = streaming_.references.size() * std::max<size_t>(row_.columns.size(), 1);
+    for (References* each : {&new_references_, &old_references_, &merged_references_}) {
+      each->assign(count, std::nullopt);
+    }
+  }
+
   // What masks are made of holds no leaf.
   void find_hidden(size_t k, const std::vector<int64_t>& point, const AxisRange& range) const {
     if (hidden_ == nullptr) return;
@@ -342,10 +355,20 @@ class TileContext {
     if (leaf->leaf_kind != ir::LeafKind::NewResult && leaf->leaf_kind != ir::LeafKind::OldResult) {
       return state_leaf(leaf, old, point);
     }
-    const State& state = leaf->leaf_kind == ir::LeafKind::NewResult ? next : old;
+    const bool is_new = leaf->leaf_kind == ir::LeafKind::NewResult;
+    const State& state = is_new ? next : old;
+    References& known = is_new          ? new_references_
+                        : &old == &old_ ? old_references_
+                                        : merged_references_;
+    const auto number = static_cast<size_t>(leaf->integer);
+    std::optional<double>& entry = known[point * streaming_.references.size() + number];
+    if (entry) return *entry;
     auto leaves = [&](ir::Expr inner) { return state_leaf(inner, state, point); };
-    return at(tapes_.references[static_cast<size_t>(leaf->integer)], row_,
-              streaming_.cascade.stream, {}, {}, std::ref(leaves));
+    const double value =
+        at(tapes_.references[number], row_, streaming_.cascade.stream, {}, {}, std::ref(leaves));
+    // A value of accumulators that are not updated yet is not final.
+    if (!is_new || streaming_.references[number].ready_after <= updated_) entry = value;
+    return value;
   }
 
   // State leaves of a transport are the old values, even of accumulators that are already updated.
@@ -364,6 +387,8 @@ class TileContext {
   mutable int64_t left_out_ = 0;
   mutable std::vector<double> lifted_, hides_;  // of a tile
   mutable State old_;                           // before the present tile or merge
+  mutable int updated_ = 0;                     // accumulators that it has updated
+  mutable References new_references_, old_references_, merged_references_;
   std::vector<Points> accumulator_points_, stage_points_;
   State empty_;
 };
