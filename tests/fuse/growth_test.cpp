@@ -45,6 +45,23 @@ TEST(RegionTrace, OrderOfNodesDoesNotMatter) {
   EXPECT_EQ(classes(false), std::vector<std::string>{"attention"});
 }
 
+// Two products with elementwise nodes between them are one region where what lies between is much
+// larger than the inputs of the first.
+TEST(RegionGrowth, ChainsProductsAroundALargeIntermediate) {
+  for (const int64_t depth : {8, 128}) {
+    GraphBuilder b;
+    const ir::ValueId q = b.input("q", DType::Float32, {256, depth});
+    const ir::ValueId k = b.input("k", DType::Float32, {depth, 300});
+    const ir::ValueId v = b.input("v", DType::Float32, {300, 8});
+    const ir::ValueId p = b.node("Sigmoid", {b.node("Tanh", {b.node("MatMul", {q, k})})});
+    b.output(b.node("MatMul", {p, v}));
+    const fuse::NodeFacts facts(b.graph);
+    const fuse::Regions regions = find_regions(facts, true);
+    ASSERT_EQ(regions.fused.size(), depth == 8 ? 1u : 0u) << depth;
+    if (depth == 8) EXPECT_EQ(regions.fused[0].region_class, "chain");
+  }
+}
+
 // The nearest code of every row, written as [1, rows], and read by its number or written as
 // [rows, 1]: these are the same bytes, so the region writes the number once and can be divided.
 TEST(RegionGrowth, LeavesResultsUnderOtherShapesAlone) {
