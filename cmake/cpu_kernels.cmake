@@ -20,7 +20,8 @@ function(redfuser_cpu_kernels isa)
   target_sources(redfuser PRIVATE $<TARGET_OBJECTS:redfuser_cpu_${isa}>)
 endfunction()
 
-set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cpu/simd/pointwise/chain.cpp PROPERTIES COMPILE_OPTIONS
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cpu/simd/pointwise/chain.cpp
+                            ${PROJECT_SOURCE_DIR}/src/cpu/simd/integers/integer_scale.cpp PROPERTIES COMPILE_OPTIONS
                             -ffp-contract=off)
 redfuser_cpu_kernels(baseline)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")

@@ -10,6 +10,7 @@
 #include "ir/evaluate.h"
 #include "ops/lowering.h"
 #include "ops/op_def.h"
+#include "ops/registry.h"
 #include "ops/reindex.h"
 #include "ops/sizes.h"
 
@@ -39,7 +40,8 @@ NodeFacts::NodeFacts(const ir::Graph& graph)
       live_(graph.nodes.size()) {
   for (size_t node = 0; node < graph.nodes.size(); ++node) {
     traits_.push_back(traits_of(static_cast<ir::NodeId>(node)));
-    has_integer_products_ |= traits_.back().contracts_integers;
+    const Traits& traits = traits_.back();
+    has_integer_products_ |= traits.contracts_integers || traits.convolves_integers;
   }
   find_binding_nodes();
   find_live_nodes();
@@ -108,7 +110,12 @@ void NodeFacts::find_live_nodes() {
 NodeFacts::Traits NodeFacts::traits_of(ir::NodeId id) const {
   const ir::Node& node = graph_.nodes[static_cast<size_t>(id)];
   Traits traits;
-  if (!node.def || !node.def->lower) return traits;
+  if (!node.def || !node.def->lower) {
+    traits.convolves_integers =
+        ops::takes_epilogue(node) &&
+        is_integer(graph_.values[static_cast<size_t>(node.outputs[0])].dtype);
+    return traits;
+  }
   traits.lowered = true;
   for (ir::ValueId output : node.outputs) {
     if (output == ir::kAbsent) continue;

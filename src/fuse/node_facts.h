@@ -35,6 +35,12 @@ class NodeFacts {
   bool contracts_integers(ir::NodeId node) const {
     return traits_[static_cast<size_t>(node)].contracts_integers;
   }
+  // An operator without a lowering whose kernel sums integers and computes what follows
+  // (ops::takes_epilogue).
+  bool convolves_integers(ir::NodeId node) const {
+    return traits_[static_cast<size_t>(node)].convolves_integers;
+  }
+  // One of the last two.
   bool has_integer_products() const { return has_integer_products_; }
   // Its lowering is one Read cast to a narrower type.
   bool narrows(ir::NodeId node) const { return traits_[static_cast<size_t>(node)].narrows; }
@@ -79,7 +85,7 @@ class NodeFacts {
  private:
   struct Traits {
     bool lowered = false, reduces = false, view = false, contracts = false,
-         contracts_integers = false, binds = false;
+         contracts_integers = false, convolves_integers = false, binds = false;
     bool narrows = false, renames = false, runs = false, unpacks = false, gathers = false;
     std::set<ir::ValueId> reads;
     std::set<ir::Expr> symbols;  // sizes in the lowering

@@ -68,7 +68,7 @@ bool adds_to_product(const NodeFacts& facts, ir::NodeId id, Added& added, int mo
   return false;
 }
 
-// Elementwise nodes over products of integers.
+// Elementwise nodes over products and convolutions of integers.
 class IntegerFinish {
  public:
   explicit IntegerFinish(const NodeFacts& facts) : facts_(facts) {}
@@ -100,7 +100,7 @@ class IntegerFinish {
         ++products;
       } else if (same && !axes.empty()) {
         ++tensors;
-      } else if (graph.values[static_cast<size_t>(value)].shape.size() > 1) {
+      } else if (!along_one_axis(graph.values[static_cast<size_t>(value)])) {
         ++others;
       }
     });
@@ -110,7 +110,15 @@ class IntegerFinish {
   bool multiplied(ir::NodeId producer, int depth) {
     if (producer < 0) return false;
     if (facts_.contracts_integers(producer)) return multiplies_constant(facts_, producer);
+    if (facts_.convolves_integers(producer)) return true;
     return has(producer, depth + 1);
+  }
+
+  // A vector, or a constant of its elements under more dimensions, as the bias of a convolution is.
+  static bool along_one_axis(const ir::Value& value) {
+    const auto axes = std::count_if(value.shape.begin(), value.shape.end(),
+                                    [](ir::Expr size) { return !size->is_constant(1); });
+    return value.shape.size() <= 1 || (value.is_constant() && axes <= 1);
   }
 
   const NodeFacts& facts_;

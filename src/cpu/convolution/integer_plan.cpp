@@ -7,6 +7,7 @@
 #include "cpu/convolution/convolution_plan.h"
 #include "cpu/convolution/lanes_plan.h"
 #include "cpu/convolution/quantized_epilogue.h"
+#include "cpu/convolution/scaled_epilogue.h"
 #include "cpu/estimate/program_time.h"
 #include "cpu/opaque/image/depthwise.h"
 #include "cpu/opaque/image/integers/channel_vectors.h"
@@ -60,6 +61,8 @@ class Epilogue {
     if (rest_) return;
     if (head_) table_ = table_after(epilogue_of(form), head_->expr);
     if (table_) return;
+    if (!head_) scaled_ = ScaledEpilogue::of(form);
+    if (scaled_) return;
     program_ = std::make_unique<ConvolutionEpilogue>(
         form, convolution.dtype, std::clamp<int64_t>(shape_.filters, 1, kFilters),
         std::clamp<int64_t>(positions(), 1, kPositions), head_ ? head_->expr : nullptr);
@@ -70,6 +73,7 @@ class Epilogue {
   std::unique_ptr<SumsTarget> sums(RunContext& context) const {
     if (head_ && program_) return std::make_unique<HeadedSums>(*program_, context, head_->rows);
     if (program_) return std::make_unique<EpilogueSums>(*program_, context);
+    if (scaled_) return scaled_->sums(context);
     QuantizedRestArgs rest;
     if (table_) rest.table = table_->data();
     if (rest_) {
@@ -90,6 +94,7 @@ class Epilogue {
   std::optional<QuantizedHead> head_;
   std::optional<QuantizedRest> rest_;
   std::optional<CodeTable> table_;
+  std::optional<ScaledEpilogue> scaled_;
   std::unique_ptr<const ConvolutionEpilogue> program_;
 };
 
@@ -151,7 +156,7 @@ double time_after(const StepForm& form, const ConvolutionForm& c) {
   const select::CpuMachine& machine = this_machine();
   const double once = 2 / machine.convert_rate;
   const auto head = quantized_head(form.graph, epilogue_of(form), c.taps());
-  if (!head) return c.epilogue_time;
+  if (!head) return ScaledEpilogue::of(form) ? 1 / machine.convert_rate : c.epilogue_time;
   if (head->expr == epilogue_of(form).body) return once;
   if (quantized_rest(form.graph, epilogue_of(form), head->expr)) return 2 * once;
   const bool looked_up = table_after(epilogue_of(form), head->expr).has_value();

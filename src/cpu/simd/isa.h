@@ -126,5 +126,9 @@ void multiply_by_dots(const IntegerMultiplyArgs& args);
 // IntegerKernels::quantize of the set, and KernelTable::quantize_words.
 void quantize_integers(const IntegerQuantizeArgs& args);
 void quantize_words(const IntegerQuantizeArgs& args);
+// KernelTable::scale_integers.
+void scale_integers(const IntegerScaleArgs& args);
+// x = the activation of x, whose exponentials may be contracted.
+void activate_floats(const Activation& activation, int64_t count, float* x);
 
 }  // namespace redfuser::cpu::RF_ISA

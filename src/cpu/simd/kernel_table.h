@@ -309,7 +309,9 @@ struct IntegerKernels;
 struct IntegerMultiplyArgs;
 struct IntegerQuantizeArgs;
 struct IntegerFinishArgs;
+struct IntegerScaleArgs;
 using IntegerFinishFn = void (*)(const IntegerFinishArgs& args);
+using IntegerScaleFn = void (*)(const IntegerScaleArgs& args);
 using IntegerQuantizeFn = void (*)(const IntegerQuantizeArgs& args);
 // out = saturate(round(x / scale) + zero), ties to even; 0 where that is not a number.
 using QuantizeFn = void (*)(int64_t count, const float* x, float scale, int32_t zero, uint8_t* out);
@@ -352,6 +354,7 @@ struct KernelTable {
   // For a constant signed factor, split by split_pairs; null where others are faster.
   const IntegerKernels* byte_pairs;
   IntegerFinishFn finish_i32, finish_f32;
+  IntegerScaleFn scale_integers;
   IntegerQuantizeFn quantize_words;  // as IntegerKernels::quantize, to int32
   QuantizeFn quantize_f32;
   ScaleFn add_scaled_i32;

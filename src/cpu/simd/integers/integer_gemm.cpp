@@ -6,6 +6,7 @@
 #include "cpu/simd/integers/byte_filter.h"
 #include "cpu/simd/integers/integer_gemm.h"
 #include "cpu/simd/isa.h"
+#include "cpu/simd/windows/activation.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -100,10 +101,24 @@ constexpr IntegerKernels kPairKernels = {RF_ISA_NAME " pmaddwd",
 
 }  // namespace
 
+void activate_floats(const Activation& activation, int64_t count, float* x) {
+  constexpr int64_t kWidth = VectorOf<float>::kWidth;
+  const auto whole = static_cast<int>(count / kWidth);
+  if (whole > 0) activate_rows(activation, 1, whole, x, 0);
+  const int64_t rest = count - whole * kWidth;
+  if (rest == 0) return;
+  float* last = x + whole * kWidth;
+  float part[kWidth] = {};
+  store_vector(part, load_part(last, rest));
+  activate_rows(activation, 1, 1, part, 0);
+  store_part(last, load_vector(part), rest);
+}
+
 void add_integer_gemm(KernelTable& table) {
   table.finish_i32 = finish_integers<int32_t>;
   table.finish_f32 = finish_integers<float>;
   table.quantize_words = quantize_words;
+  table.scale_integers = scale_integers;
   table.quantize_f32 = quantize_floats;
   table.add_scaled_i32 = add_scaled;
   int count = 0;

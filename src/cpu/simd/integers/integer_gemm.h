@@ -103,6 +103,20 @@ struct IntegerQuantizeArgs {
   int64_t out_stride = 0;
 };
 
+// out[i, j] = the activation of c[i, j] · scale + offset, in float32: the sum as a float, the product
+// and the sum each round. The numbers of row i are scales[i · scale_step], and so on.
+struct IntegerScaleArgs {
+  int64_t rows = 1, count = 0;  // elements of a row
+  const int32_t* c = nullptr;
+  int64_t c_stride = 0;
+  const float *scales = nullptr, *offsets = nullptr;  // without offsets nothing is added
+  int64_t scale_step = 0, offset_step = 0;
+  Activation each;
+  const float* residual = nullptr;  // what it adds, as many elements apart as the results
+  float* out = nullptr;
+  int64_t out_stride = 0;
+};
+
 // The kernels of one kind of dot product. Packed rows of the left factor are contiguous. The right
 // factor is packed in panels of `columns`, each of bytes [depth / group][columns][group], where a
 // group of a row has 4 bytes. Both are padded with zeros to a depth that `depth_multiple` divides,
