@@ -10,8 +10,8 @@ namespace redfuser::fuse {
 // one value instead of up to three.
 //
 // Or the node is elementwise over a product of integers with a constant matrix, or over a
-// convolution of integers: its scale, bias, activation and one value of the result's shape. A region reads the finished floats, and computes
-// them once where it reads its row several times.
+// convolution of integers: its scale, bias, activation and one value of the result's shape. A
+// region reads the finished floats, and computes them once where it reads its row several times.
 bool completes_product(const NodeFacts& facts, ir::NodeId node);
 
 }  // namespace redfuser::fuse

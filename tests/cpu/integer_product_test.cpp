@@ -12,8 +12,15 @@ namespace {
 // Two matrices of bytes with zero points, as the kernels and as the definition multiply them.
 class Factors {
  public:
-  Factors(int64_t m, int64_t n, int64_t k, DType left, DType right, bool transposed)
-      : m_(m), n_(n), k_(k), left_(left), right_(right), transposed_(transposed) {
+  Factors(int64_t m, int64_t n, int64_t k, DType left, DType right, bool left_transposed,
+          bool transposed)
+      : m_(m),
+        n_(n),
+        k_(k),
+        left_(left),
+        right_(right),
+        left_transposed_(left_transposed),
+        transposed_(transposed) {
     // Extremes are as frequent as all other numbers together.
     const auto draw = [&](std::vector<uint8_t>& bytes, int64_t count, DType dtype) {
       for (int64_t i = 0; i < count; ++i) {
@@ -27,7 +34,7 @@ class Factors {
   }
 
   int64_t left(int64_t i, int64_t p) const {
-    return number(a_[static_cast<size_t>(i * k_ + p)], left_);
+    return number(a_[static_cast<size_t>(left_transposed_ ? p * m_ + i : i * k_ + p)], left_);
   }
   int64_t right(int64_t p, int64_t j) const {
     return number(b_[static_cast<size_t>(transposed_ ? j * k_ + p : p * n_ + j)], right_);
@@ -35,17 +42,18 @@ class Factors {
 
   void check(const cpu::KernelTable& table, const cpu::IntegerKernels& kernels, bool left_signed,
              bool row_zeros, bool column_zeros) {
-    SCOPED_TRACE(testing::Message()
-                 << kernels.name << " " << m_ << "x" << n_ << "x" << k_ << " " << name_of(left_)
-                 << "·" << name_of(right_) << (transposed_ ? " transposed" : "")
-                 << (left_signed ? " signed·unsigned" : " unsigned·signed"));
+    SCOPED_TRACE(testing::Message() << kernels.name << " " << m_ << "x" << n_ << "x" << k_ << " "
+                                    << name_of(left_) << (left_transposed_ ? " transposed·" : "·")
+                                    << name_of(right_) << (transposed_ ? " transposed" : "")
+                                    << (left_signed ? " signed·unsigned" : " unsigned·signed"));
     const int64_t depth = kernels.packed_depth(k_), width = kernels.packed_columns(n_);
     Tensor a(DType::UInt8, {std::max<int64_t>(m_ * kernels.row_bytes(k_), 1)});
     Tensor b(DType::UInt8, {std::max<int64_t>(kernels.panel_bytes(n_, k_), 1)});
     std::vector<int32_t> row_sums(size(m_)), column_sums(size(n_)), c(size(m_ * width));
     const int64_t a_offset = kernels.left_offset(left_ == DType::Int8, left_signed);
     const int64_t b_offset = kernels.right_offset(right_ == DType::Int8, !left_signed);
-    kernels.pack_rows({{a_.data(), static_cast<uint8_t>(left_), k_, 1, nullptr, nullptr},
+    kernels.pack_rows({{a_.data(), static_cast<uint8_t>(left_), left_transposed_ ? 1 : k_,
+                        left_transposed_ ? m_ : 1, nullptr, nullptr},
                        m_,
                        k_,
                        a_offset,
@@ -124,7 +132,7 @@ class Factors {
   std::mt19937 random_{7};
   int64_t m_, n_, k_;
   DType left_, right_;
-  bool transposed_;
+  bool left_transposed_, transposed_;
   std::vector<uint8_t> a_, b_;
 };
 
@@ -142,9 +150,9 @@ TEST(CpuIntegerGemm, EveryKernelIsExact) {
                                                                    {3, 129, 200},
                                                                    {1, 300, 37},
                                                                    {13, 5, 0}}) {
-        for (int form = 0; form < 32; ++form) {
+        for (int form = 0; form < 64; ++form) {
           Factors factors(m, n, k, form & 1 ? DType::Int8 : DType::UInt8,
-                          form & 2 ? DType::Int8 : DType::UInt8, form & 4);
+                          form & 2 ? DType::Int8 : DType::UInt8, form & 32, form & 4);
           factors.check(*table, *kernels, form & 8, form & 16, (form & 16) != (form & 1) << 4);
           if (HasFailure()) return;
         }

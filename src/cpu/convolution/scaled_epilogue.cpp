@@ -1,8 +1,8 @@
 #include "cpu/convolution/scaled_epilogue.h"
 
-#include "cpu/opaque/opaque.h"
 #include "cpu/convolution/sum_activation.h"
 #include "cpu/machine/this_machine.h"
+#include "cpu/opaque/opaque.h"
 #include "cpu/simd/integers/integer_gemm.h"
 #include "cpu/steps/block_epilogue.h"
 #include "cpu/tile/specialize.h"

@@ -103,8 +103,8 @@ struct IntegerQuantizeArgs {
   int64_t out_stride = 0;
 };
 
-// out[i, j] = the activation of c[i, j] · scale + offset, in float32: the sum as a float, the product
-// and the sum each round. The numbers of row i are scales[i · scale_step], and so on.
+// out[i, j] = the activation of c[i, j] · scale + offset, in float32: the sum as a float, the
+// product and the sum each round. The numbers of row i are scales[i · scale_step], and so on.
 struct IntegerScaleArgs {
   int64_t rows = 1, count = 0;  // elements of a row
   const int32_t* c = nullptr;
