@@ -141,7 +141,9 @@ class ChainMerger {
       const auto part = link_of(next, value), before = link_of(producer, kNoRegister);
       if (!part || part->links.size() + before->links.size() > kMostLinks) return std::nullopt;
       const Register &from = info(value), &to = info(next.writes[0]);
-      const bool same = from.shape == to.shape && from.scope == to.scope && from.elem == to.elem;
+      // Of a result without rows every row is the same one.
+      const bool shape = from.shape == to.shape || (from.shape == (to.shape | Shape::Rows));
+      const bool same = shape && from.scope == to.scope && from.elem == to.elem;
       return same && gains(producer, next) ? std::optional(k) : std::nullopt;
     }
     return std::nullopt;

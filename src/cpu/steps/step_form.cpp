@@ -7,6 +7,7 @@ namespace redfuser::cpu {
 int64_t bytes_of(std::span<const InnerValue> values) {
   int64_t bytes = 0;
   for (const InnerValue& value : values) {
+    if (value.source != ir::kAbsent) continue;
     bytes += element_count(value.dims) * static_cast<int64_t>(size_of(value.dtype));
   }
   return bytes;

@@ -24,13 +24,14 @@ class TilePlan : public StepPlan {
   double saved = HUGE_VAL;  // microseconds that several threads save by its estimate
 };
 
-// A value that a step writes and reads again.
+// A value that a step writes and reads again, or the elements of another one under other sizes.
 struct InnerValue {
   Dims dims;
   DType dtype = DType::Undefined;
+  ir::ValueId source = ir::kAbsent;  // which these are of
 };
 
-// Of all of them.
+// Of those that have memory of their own.
 int64_t bytes_of(std::span<const InnerValue> values);
 
 struct StepForm {

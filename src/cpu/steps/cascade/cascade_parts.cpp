@@ -1,9 +1,11 @@
 #include "cpu/steps/cascade/cascade_parts.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "cpu/tile/specialize.h"
+#include "ops/reindex.h"
 
 namespace redfuser::cpu {
 namespace {
@@ -27,6 +29,21 @@ std::string refusal_of(const StepForm& form) {
     if (!fold.columns.empty()) return "a state has columns";
   }
   return "";
+}
+
+// The expression with its reads of all elements of a value, in order along the streamed axis, as
+// reads at that axis: of `flat(value)`, which has the elements in one dimension.
+ir::Expr with_flat_reads(const StepForm& form, ir::ExprPool& pool, ir::Expr e, ir::Expr stream,
+                         const std::function<ir::ValueId(ir::ValueId)>& flat) {
+  return pool.rewrite(e, [&](ir::Expr read) -> ir::Expr {
+    if (read->op != ir::ExprOp::Read || read->integer < 0 || read->args.size() < 2) return nullptr;
+    const auto value = static_cast<ir::ValueId>(read->integer);
+    std::vector<ir::Expr> sizes;
+    for (const int64_t size : memory_of(form, value)) sizes.push_back(pool.integer(size));
+    const ir::Expr length[] = {stream->extent()}, index[] = {stream};
+    if (!ops::same_order(pool, sizes, read->args, length, index)) return nullptr;
+    return pool.read(flat(value), read->dtype, {stream});
+  });
 }
 
 // A copy of the cascade with the streamed axis l as part · length + position.
@@ -55,11 +72,25 @@ class Divider {
   }
 
  private:
-  ir::ValueId add_inner(std::vector<ir::Expr> axes, DType dtype) {
-    InnerValue value{{}, dtype};
-    for (ir::Expr axis : axes) value.dims.push_back(extent_of(axis));
+  ir::ValueId add_inner(InnerValue value) {
     parts_.inner.push_back(std::move(value));
     return static_cast<ir::ValueId>(form_.graph.values.size() + parts_.inner.size() - 1);
+  }
+  ir::ValueId add_inner(const std::vector<ir::Expr>& axes, DType dtype) {
+    InnerValue value{{}, dtype};
+    for (ir::Expr axis : axes) value.dims.push_back(extent_of(axis));
+    return add_inner(std::move(value));
+  }
+
+  ir::Expr lift_of(const cascade::Accumulator& fold) {
+    return with_flat_reads(
+        form_, pool_, specializer_.copy(fold.lift), stream_, [&](ir::ValueId value) {
+          const auto [entry, added] = flat_.try_emplace(value);
+          if (added) {
+            entry->second = add_inner({{extent_of(stream_)}, dtype_of(form_, value), value});
+          }
+          return entry->second;
+        });
   }
 
   // Each accumulator as a stage of its own whose result is its state.
@@ -95,7 +126,7 @@ class Divider {
       const cascade::Accumulator& fold = s.accumulators[k];
       const auto number = static_cast<int64_t>(k);
       const ir::Expr lift =
-          pool_.substitute(specializer_.copy(fold.lift), {{stream_, pool_.add(begin, position)}});
+          pool_.substitute(lift_of(fold), {{stream_, pool_.add(begin, position)}});
       add_fold(to, fold, lift, pool_.leaf(ir::LeafKind::State, number, fold.dtype));
       const ir::Expr result = pool_.leaf(ir::LeafKind::Result, number, fold.dtype);
       to.cascade.outputs.push_back({states_[k], result, axes, false});
@@ -191,6 +222,7 @@ class Divider {
   std::vector<ir::Expr> rows_;
   ir::Expr stream_ = nullptr, part_ = nullptr;
   std::vector<ir::ValueId> states_, results_;
+  std::map<ir::ValueId, ir::ValueId> flat_;  // of values that are read in order
 };
 
 }  // namespace
@@ -209,7 +241,8 @@ std::variant<std::vector<int64_t>, std::string> part_lengths(const StepForm& for
   }
   std::vector<ir::Expr> lifts;
   for (const cascade::Accumulator& fold : s.accumulators) {
-    lifts.push_back(specializer.copy(fold.lift));
+    lifts.push_back(with_flat_reads(form, pool, specializer.copy(fold.lift), stream,
+                                    [](ir::ValueId value) { return value; }));
   }
   std::vector<ir::Expr*> expressions;
   for (ir::Expr& lift : lifts) expressions.push_back(&lift);

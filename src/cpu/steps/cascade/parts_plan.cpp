@@ -34,7 +34,10 @@ PartsPlan::PartsPlan(const StepForm& form, std::shared_ptr<const CascadeParts> p
 
 void PartsPlan::run(RunContext& context) const {
   std::vector<Tensor> inner;
-  for (const InnerValue& value : parts_->inner) inner.emplace_back(value.dtype, value.dims);
+  for (const InnerValue& value : parts_->inner) {
+    inner.push_back(value.source == ir::kAbsent ? Tensor(value.dtype, value.dims)
+                                                : context.value(value.source).reshaped(value.dims));
+  }
   RunContext own = context;
   own.inner = inner;
   for (const auto& plan : plans_) plan->run(own);
