@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <random>
 
@@ -13,8 +14,8 @@
 namespace redfuser {
 namespace {
 
-// Nodes that make `y` of the sums `c`, with input `r` of their sizes and `s` of [filters, 1, ...].
-// Nothing rounds, so that results are equal.
+// Nodes that make `y` of the sums `c`, with inputs `r` and `all` of their sizes, and `s` and `each`
+// of [filters, 1, ...]; `all` and `each` are of floats. Nothing rounds, so that results are equal.
 constexpr const char* kFollowing[] = {
     "y = Identity(c)",
     "a = Add(c, s) y = Cast<to = 1>(a)",
@@ -42,6 +43,14 @@ constexpr const char* kFollowing[] = {
     "b = QuantizeLinear(f, u, o) d = DequantizeLinear(b, u, o) n = Neg(d) "
     "v = Constant<value_float = 16.0>() j = Constant<value = uint8 {9}>() "
     "y = QuantizeLinear(n, v, j)",
+    // Floats of the sums: scales and offsets, numbers or of each filter, and a function of them.
+    "f = Cast<to = 1>(c) h = Constant<value_float = 0.25>() m = Mul(f, h) "
+    "k = Constant<value_float = -3.5>() a = Add(m, k) y = Relu(a)",
+    "f = Cast<to = 1>(c) m = Mul(each, f) n = Constant<value_float = 0.0>() g = Max(m, n) "
+    "y = Mul(m, g)",
+    "f = Cast<to = 1>(c) h = Constant<value_float = 0.5>() m = Mul(f, h) a = Add(each, m) "
+    "b = Add(all, a) l = Constant<value_float = -900.0>() n = Constant<value_float = 7000.0>() "
+    "y = Clip(b, l, n)",
 };
 
 class Draw {
@@ -56,6 +65,15 @@ class Draw {
     auto* data = static_cast<uint8_t*>(result.mutable_data());
     for (int64_t i = 0; i < result.size(); ++i) {
       data[i] = static_cast<uint8_t>(number(0, 3) == 0 ? 255 : number(0, 255));
+    }
+    return result;
+  }
+  // Powers of two, or such whole numbers that sums of floats are exact.
+  Tensor floats(const Dims& dims, bool powers) {
+    Tensor result(DType::Float32, dims);
+    for (int64_t i = 0; i < result.size(); ++i) {
+      const auto n = static_cast<int>(powers ? number(-3, 2) : number(-1000, 1000));
+      result.as<float>()[i] = powers ? std::ldexp(1.0f, n) : static_cast<float>(n);
     }
     return result;
   }
@@ -106,24 +124,30 @@ Drawn draw(uint32_t seed, bool by_channels) {
   const DType left = d.number(0, 1) ? DType::Int8 : DType::UInt8,
               right = d.number(0, 1) ? DType::Int8 : DType::UInt8;
   const auto declared = [&](const char* name, DType dtype, const Dims& dims) {
-    const char* type = dtype == DType::Int8 ? "int8" : dtype == DType::UInt8 ? "uint8" : "int32";
+    const char* type = dtype == DType::Int8      ? "int8"
+                       : dtype == DType::UInt8   ? "uint8"
+                       : dtype == DType::Float32 ? "float"
+                                                 : "int32";
     if (dims.empty()) return fmt::format("{} {}", type, name);
     return fmt::format("{}[{}] {}", type, fmt::join(dims, ","), name);
   };
   const auto following =
       static_cast<size_t>(d.number(0, static_cast<int64_t>(std::size(kFollowing)) - 1));
-  constexpr const char* kResults[] = {"int32", "float", "int32", "int8",  "uint8", "int32",
-                                      "uint8", "int8",  "float", "float", "int8",  "uint8"};
+  constexpr const char* kResults[] = {"int32", "float", "int32", "int8",  "uint8",
+                                      "int32", "uint8", "int8",  "float", "float",
+                                      "int8",  "uint8", "float", "float", "float"};
   const Dims one, each{groups * filters};
   const int64_t zeros = d.number(0, 3);  // none, x's, both, and one for each filter
   Drawn drawn;
   drawn.follows = following != 0;
   drawn.text = fmt::format(
-      "<ir_version: 9, opset_import: [\"\" : 20]> g ({}, {}, {}, {}, {}, {}) => ({} y) {{ "
+      "<ir_version: 9, opset_import: [\"\" : 20]> g ({}, {}, {}, {}, {}, {}, {}, {}) => ({} y) "
+      "{{ "
       "c = ConvInteger<group = {}, strides = [{}], dilations = [{}], pads = [{}]>(x, w{}) {} }}",
       declared("x", left, x), declared("w", right, w), declared("p", left, one),
       declared("q", right, zeros == 3 ? each : one), declared("r", DType::Int32, y),
-      declared("s", DType::Int32, s), kResults[following], groups, fmt::join(strides, ","),
+      declared("s", DType::Int32, s), declared("each", DType::Float32, s),
+      declared("all", DType::Float32, y), kResults[following], groups, fmt::join(strides, ","),
       fmt::join(dilations, ","), fmt::join(begins, ","),
       zeros == 0   ? ""
       : zeros == 1 ? ", p"
@@ -135,6 +159,8 @@ Drawn draw(uint32_t seed, bool by_channels) {
   drawn.inputs.emplace("q", d.bytes(right, zeros == 3 ? each : one));
   drawn.inputs.emplace("r", d.words(y));
   drawn.inputs.emplace("s", d.words(s));
+  drawn.inputs.emplace("each", d.floats(s, true));
+  drawn.inputs.emplace("all", d.floats(y, false));
   return drawn;
 }
 

@@ -98,6 +98,26 @@ TEST(OpaqueEpilogue, IsWhatOnlyFollowsElementByElement) {
   }
 }
 
+// A region reads the floats that a convolution of integers makes of its sums: it would compute them
+// for the range of their values and again for the codes.
+TEST(OpaqueEpilogue, MakesTheFloatsOfAQuantisedRange) {
+  const char* cases[] = {
+      "m = Mul(f, s) y, p, z = DynamicQuantizeLinear(m)",
+      "m = Mul(f, s) a = Add(m, b) t = Relu(a) y, p, z = DynamicQuantizeLinear(t)",
+      "m = Mul(f, s) a = Add(m, b) t = Add(a, r) y, p, z = DynamicQuantizeLinear(t)",
+      "m = Mul(f, s) h = HardSwish(m) y, p, z = DynamicQuantizeLinear(h)",
+  };
+  for (const char* body : cases) {
+    SCOPED_TRACE(body);
+    const Model model = Model::parse(fmt::format(
+        "<ir_version: 9, opset_import: [\"\" : 20]> g (uint8[1,3,6,6] x, int8[4,3,3,3] w, "
+        "float[1] s, float[1,4,4,4] r) => (y, p, z) <float[1,4,1,1] b = {{1, 2, 3, 4}}> {{ "
+        "c = ConvInteger(x, w) f = Cast<to = 1>(c) {} }}",
+        body));
+    EXPECT_EQ(counts_of(compile(model)), (Counts{1, 1, 1}));
+  }
+}
+
 TEST(OpaqueEpilogue, IsAStepOfItsOwnWithoutFusion) {
   CompileOptions options;
   options.fuse = false;
