@@ -101,20 +101,29 @@ TEST(OpaqueEpilogue, IsWhatOnlyFollowsElementByElement) {
 // A region reads the floats that a convolution of integers makes of its sums: it would compute them
 // for the range of their values and again for the codes.
 TEST(OpaqueEpilogue, MakesTheFloatsOfAQuantisedRange) {
-  const char* cases[] = {
-      "m = Mul(f, s) y, p, z = DynamicQuantizeLinear(m)",
-      "m = Mul(f, s) a = Add(m, b) t = Relu(a) y, p, z = DynamicQuantizeLinear(t)",
-      "m = Mul(f, s) a = Add(m, b) t = Add(a, r) y, p, z = DynamicQuantizeLinear(t)",
-      "m = Mul(f, s) h = HardSwish(m) y, p, z = DynamicQuantizeLinear(h)",
+  struct Case {
+    const char *floats, *body;
   };
-  for (const char* body : cases) {
-    SCOPED_TRACE(body);
+  const Case cases[] = {
+      {"m", "m = Mul(f, s) y, p, z = DynamicQuantizeLinear(m)"},
+      {"t", "m = Mul(f, s) a = Add(m, b) t = Relu(a) y, p, z = DynamicQuantizeLinear(t)"},
+      {"t", "m = Mul(f, s) a = Add(m, b) t = Add(a, r) y, p, z = DynamicQuantizeLinear(t)"},
+      {"h", "m = Mul(f, s) h = HardSwish(m) y, p, z = DynamicQuantizeLinear(h)"},
+  };
+  for (const Case& each : cases) {
+    SCOPED_TRACE(each.body);
     const Model model = Model::parse(fmt::format(
         "<ir_version: 9, opset_import: [\"\" : 20]> g (uint8[1,3,6,6] x, int8[4,3,3,3] w, "
         "float[1] s, float[1,4,4,4] r) => (y, p, z) <float[1,4,1,1] b = {{1, 2, 3, 4}}> {{ "
         "c = ConvInteger(x, w) f = Cast<to = 1>(c) {} }}",
-        body));
-    EXPECT_EQ(counts_of(compile(model)), (Counts{1, 1, 1}));
+        each.body));
+    const Program program = compile(model);
+    EXPECT_EQ(counts_of(program), (Counts{1, 1, 1}));
+    for (const fuse::Step& step : program.handle()->plan.steps) {
+      if (!std::holds_alternative<fuse::OpaqueStep>(step.kind)) continue;
+      const auto written = static_cast<size_t>(step.writes.at(0));
+      EXPECT_EQ(program.handle()->plan.graph->values[written].name, each.floats);
+    }
   }
 }
 
