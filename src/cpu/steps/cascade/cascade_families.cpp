@@ -16,7 +16,7 @@ namespace redfuser::cpu {
 namespace {
 
 constexpr const char *kWholeRows = "whole_rows", *kStreamed = "streamed", *kParts = "parts";
-constexpr const char* kLength = "length";
+constexpr const char *kLength = "length", *kStored = "stored";
 // A register of a whole row, and the elements of a tile.
 constexpr int64_t kLongestRow = 1 << 16, kTileElements = 1 << 17;
 constexpr int64_t kMaxRows = 512;
@@ -142,22 +142,25 @@ constexpr Family kPrograms[] = {
 select::FamilyAnswer offer_parts(StepForm& form) {
   // Estimates of several programs are less certain than that of one.
   constexpr double kDoubt = 1.1;
-  const auto lengths = part_lengths(form);
-  if (const auto* refusal = std::get_if<std::string>(&lengths)) return {{}, *refusal};
+  const auto forms = part_forms(form);
+  if (const auto* refusal = std::get_if<std::string>(&forms)) return {{}, *refusal};
   std::vector<select::Candidate> candidates;
-  for (const int64_t length : std::get<std::vector<int64_t>>(lengths)) {
-    const auto parts = cascade_parts(form, length);
+  for (const PartsForm& of : std::get<std::vector<PartsForm>>(forms)) {
+    const auto parts = cascade_parts(form, of);
     if (parts == nullptr) return {{}, "an output has the elements in another order"};
     const PartsPlan plan(form, parts, kPrograms);
     if (plan.inner_bytes() > form.room || !std::isfinite(plan.time())) continue;
-    candidates.push_back({{kParts, {{kLength, static_cast<int>(length)}}}, kDoubt * plan.time()});
+    select::Parameters parameters = {{kLength, static_cast<int>(of.length)},
+                                     {kStored, of.stored ? 1 : 0}};
+    candidates.push_back({{kParts, std::move(parameters)}, kDoubt * plan.time()});
   }
   if (candidates.empty()) return {{}, "no family computes the parts in the memory that is left"};
   return sorted(std::move(candidates));
 }
 
 std::shared_ptr<const StepPlan> emit_parts(StepForm& form, const select::KernelConfig& choice) {
-  return std::make_shared<PartsPlan>(form, cascade_parts(form, choice.at(kLength)), kPrograms);
+  const PartsForm of{choice.at(kLength), choice.at(kStored) != 0};
+  return std::make_shared<PartsPlan>(form, cascade_parts(form, of), kPrograms);
 }
 
 constexpr Family kFamilies[] = {kPrograms[0], kPrograms[1], {kParts, offer_parts, emit_parts}};

@@ -56,7 +56,9 @@ class Divider {
     stream_ = specializer_.copy(s.cascade.stream);
   }
 
-  bool divide(int64_t length) {
+  bool divide(PartsForm form) {
+    const int64_t length = form.length;
+    if (form.stored) store_lift();
     const int64_t count = extent_of(stream_) / length, rest = extent_of(stream_) % length;
     part_ = pool_.axis("part", pool_.integer(count + (rest > 0 ? 1 : 0)));
     std::vector<ir::Expr> axes = rows_;
@@ -82,7 +84,22 @@ class Divider {
     return add_inner(std::move(value));
   }
 
+  // What all states fold, as a value of its own: it is read for them and for the outputs.
+  void store_lift() {
+    lift_ = specializer_.copy(streaming_of(form_).accumulators[0].lift);
+    stored_ = add_inner({{extent_of(stream_)}, lift_->dtype});
+    fuse::MapStep step;
+    step.axes = {stream_};
+    step.outputs.push_back({stored_, lift_});
+    parts_.steps.push_back(std::move(step));
+  }
+  ir::Expr with_stored(ir::Expr e) {
+    if (lift_ == nullptr) return e;
+    return pool_.substitute(e, {{lift_, pool_.read(stored_, lift_->dtype, {stream_})}});
+  }
+
   ir::Expr lift_of(const cascade::Accumulator& fold) {
+    if (lift_ != nullptr) return with_stored(specializer_.copy(fold.lift));
     return with_flat_reads(
         form_, pool_, specializer_.copy(fold.lift), stream_, [&](ir::ValueId value) {
           const auto [entry, added] = flat_.try_emplace(value);
@@ -208,7 +225,7 @@ class Divider {
       if (pool_.substitute(indices[i], map) != axes[i]) return nullptr;
     }
     const ir::Expr body =
-        pool_.rewrite(specializer_.copy(output.body), [&](ir::Expr e) -> ir::Expr {
+        pool_.rewrite(with_stored(specializer_.copy(output.body)), [&](ir::Expr e) -> ir::Expr {
           if (e->op != ir::ExprOp::Leaf || e->leaf_kind != ir::LeafKind::Result) return nullptr;
           return pool_.read(results_[static_cast<size_t>(e->integer)], e->dtype, rows_);
         });
@@ -222,12 +239,14 @@ class Divider {
   std::vector<ir::Expr> rows_;
   ir::Expr stream_ = nullptr, part_ = nullptr;
   std::vector<ir::ValueId> states_, results_;
+  ir::Expr lift_ = nullptr;  // where it is stored
+  ir::ValueId stored_ = ir::kAbsent;
   std::map<ir::ValueId, ir::ValueId> flat_;  // of values that are read in order
 };
 
 }  // namespace
 
-std::variant<std::vector<int64_t>, std::string> part_lengths(const StepForm& form) {
+std::variant<std::vector<PartsForm>, std::string> part_forms(const StepForm& form) {
   if (std::string refusal = refusal_of(form); !refusal.empty()) return refusal;
   ir::ExprPool pool;
   Specializer specializer(pool, form.symbols);
@@ -236,7 +255,8 @@ std::variant<std::vector<int64_t>, std::string> part_lengths(const StepForm& for
   if (stream->op != ir::ExprOp::Axis || extent_of(stream) < kShortest) {
     return "rows are short";
   }
-  if (extent_of(specializer.copy_axes(s.cascade.rows)) * kShortest > extent_of(stream)) {
+  const std::vector<ir::Expr> rows = specializer.copy_axes(s.cascade.rows);
+  if (extent_of(rows) * kShortest > extent_of(stream)) {
     return "rows are many";
   }
   std::vector<ir::Expr> lifts;
@@ -252,13 +272,22 @@ std::variant<std::vector<int64_t>, std::string> part_lengths(const StepForm& for
   for (const int64_t part : kParts) {
     if (divided == 0 && part < extent_of(stream)) lengths.push_back(part);
   }
-  if (lengths.empty()) return "a row is one part";
-  return lengths;
+  std::vector<PartsForm> forms;
+  for (const int64_t length : lengths) forms.push_back({length, false});
+  // One row of what all states fold, which no other step has in memory.
+  const bool same =
+      std::all_of(lifts.begin(), lifts.end(), [&](ir::Expr e) { return e == lifts[0]; });
+  if (same && lifts[0]->op != ir::ExprOp::Read && extent_of(rows) == 1) {
+    const int64_t half = (extent_of(stream) + 1) / 2;
+    for (const int64_t part : kParts) forms.push_back({std::min(part, half), true});
+  }
+  if (forms.empty()) return "a row is one part";
+  return forms;
 }
 
-std::shared_ptr<const CascadeParts> cascade_parts(const StepForm& form, int64_t length) {
+std::shared_ptr<const CascadeParts> cascade_parts(const StepForm& form, PartsForm of) {
   auto parts = std::make_shared<CascadeParts>();
-  return Divider(form, *parts).divide(length) ? parts : nullptr;
+  return Divider(form, *parts).divide(of) ? parts : nullptr;
 }
 
 }  // namespace redfuser::cpu

@@ -18,12 +18,19 @@ struct CascadeParts {
   std::vector<InnerValue> inner;      // states and results
 };
 
-// The lengths of parts that are worth comparing, or why the cascade of the form is not divided:
-// states that depend on running results are not merged by their reductions alone.
-std::variant<std::vector<int64_t>, std::string> part_lengths(const StepForm& form);
+// Parts of so many elements. `stored`: what all states fold is computed once, into an inner value
+// that the states and the outputs read.
+struct PartsForm {
+  int64_t length = 0;
+  bool stored = false;
+};
 
-// The steps for parts of one of these lengths; null where an output's elements are not those of the
-// streamed axis in order.
-std::shared_ptr<const CascadeParts> cascade_parts(const StepForm& form, int64_t length);
+// The forms that are worth comparing, or why the cascade of the form is not divided: states that
+// depend on running results are not merged by their reductions alone.
+std::variant<std::vector<PartsForm>, std::string> part_forms(const StepForm& form);
+
+// The steps of one of these forms; null where an output's elements are not those of the streamed
+// axis in order.
+std::shared_ptr<const CascadeParts> cascade_parts(const StepForm& form, PartsForm of);
 
 }  // namespace redfuser::cpu
