@@ -174,6 +174,15 @@ TEST(CpuFamilies, EveryConfigurationComputesTheSame) {
        "n = Sub(f, t) m = Mul(n, s) y = Add(m, u)",
        {24, 640},
        6},
+      // What is folded is stored, in an odd number of elements; and read in order.
+      {"d = Constant<value_ints = [1, 7, 11, 61]>() r = Reshape(x, d) a = Abs(r) e = Exp(a) "
+       "q, s, z = DynamicQuantizeLinear(e) y = Cast<to = 1>(q)",
+       {7, 671},
+       6},
+      {"d = Constant<value_ints = [1, 103, 397]>() r = Reshape(x, d) "
+       "q, s, z = DynamicQuantizeLinear(r) y = Cast<to = 1>(q)",
+       {103, 397},
+       6},
       {"q = Mul(x, x) s = ReduceSum<keepdims = 0>(q) r = Sqrt(s) y = Div(x, r)",
        {70, 300},
        6,

@@ -3,10 +3,10 @@
 // stay bytes until they are loaded: few rows take as long as the panels' way from memory.
 #include <type_traits>
 
+#include "cpu/simd/activation.h"
 #include "cpu/simd/integers/byte_filter.h"
 #include "cpu/simd/integers/integer_gemm.h"
 #include "cpu/simd/isa.h"
-#include "cpu/simd/windows/activation.h"
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif

@@ -1,8 +1,8 @@
 // Sums of integers as scaled floats, and what becomes of these. Compiled without contraction: the
 // product with the scale and the sum with the offset round, as they do alone.
+#include "cpu/simd/activation.h"
 #include "cpu/simd/integers/integer_gemm.h"
 #include "cpu/simd/isa.h"
-#include "cpu/simd/windows/activation.h"
 
 namespace redfuser::cpu::RF_ISA {
 namespace {

@@ -1,4 +1,4 @@
-#include "cpu/simd/arc_math.h"
+#include "cpu/simd/pointwise/arc_math.h"
 #include "cpu/simd/pointwise/unary.h"
 
 namespace redfuser::cpu::RF_ISA {

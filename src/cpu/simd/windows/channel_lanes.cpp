@@ -1,7 +1,7 @@
+#include "cpu/simd/activation.h"
 #include "cpu/simd/lanes.h"
 #include "cpu/simd/moves/short_square.h"
 #include "cpu/simd/transposed.h"
-#include "cpu/simd/windows/activation.h"
 
 namespace redfuser::cpu::RF_ISA {
 namespace {

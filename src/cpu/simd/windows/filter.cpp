@@ -1,8 +1,8 @@
 #include <type_traits>
 
+#include "cpu/simd/activation.h"
 #include "cpu/simd/gemm_pack.h"
 #include "cpu/simd/isa.h"
-#include "cpu/simd/windows/activation.h"
 
 namespace redfuser::cpu::RF_ISA {
 namespace {

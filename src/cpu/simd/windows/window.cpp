@@ -1,7 +1,7 @@
+#include "cpu/simd/activation.h"
 #include "cpu/simd/gemm_kernel.h"
 #include "cpu/simd/gemm_pack.h"
 #include "cpu/simd/transposed.h"
-#include "cpu/simd/windows/activation.h"
 
 namespace redfuser::cpu::RF_ISA {
 namespace {

@@ -1,5 +1,5 @@
+#include "cpu/simd/activation.h"
 #include "cpu/simd/gemm_kernel.h"
-#include "cpu/simd/windows/activation.h"
 
 namespace redfuser::cpu::RF_ISA {
 namespace {

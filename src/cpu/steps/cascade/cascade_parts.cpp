@@ -279,7 +279,9 @@ std::variant<std::vector<PartsForm>, std::string> part_forms(const StepForm& for
       std::all_of(lifts.begin(), lifts.end(), [&](ir::Expr e) { return e == lifts[0]; });
   if (same && lifts[0]->op != ir::ExprOp::Read && extent_of(rows) == 1) {
     const int64_t half = (extent_of(stream) + 1) / 2;
-    for (const int64_t part : kParts) forms.push_back({std::min(part, half), true});
+    for (const int64_t part : kParts) {
+      if (part == kParts[0] || half > kParts[0]) forms.push_back({std::min(part, half), true});
+    }
   }
   if (forms.empty()) return "a row is one part";
   return forms;
