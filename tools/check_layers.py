@@ -39,7 +39,7 @@ BELOW = {
     "fuse": ["cascade/derive", "cascade/certify", "cascade/extract", "cascade/visibility", "ops"],
     "cpu": ["ops", "ops/recurrent", "select"],
     "cpu/simd": [],
-    "cpu/simd/integers": ["cpu/simd"],
+    "cpu/simd/integers": ["cpu/simd/moves"],
     "cpu/simd/moves": ["cpu/simd"],
     "cpu/simd/pointwise": ["cpu/simd"],
     "cpu/simd/windows": ["cpu/simd/moves"],
