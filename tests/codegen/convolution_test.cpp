@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "codegen/convolution/convolution_config.h"
+#include "codegen/orders/memory_orders.h"
 #include "codegen/select/convolution_select.h"
-#include "codegen/select/memory_orders.h"
 #include "support/codegen_harness.h"
 #include "support/convolution_draws.h"
 

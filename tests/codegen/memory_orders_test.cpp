@@ -1,5 +1,5 @@
 // Which values are in memory with their channels last, and which matrices by columns.
-#include "codegen/select/memory_orders.h"
+#include "codegen/orders/memory_orders.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 // on a GPU, and the results on it (skipped where there is none).
 #include <gtest/gtest.h>
 
-#include "codegen/select/memory_orders.h"
+#include "codegen/orders/memory_orders.h"
 #include "redfuser/compare.h"
 #include "redfuser/inputs.h"
 #include "redfuser/redfuser.h"

@@ -11,8 +11,8 @@
 
 #include "base/error.h"
 #include "codegen/core/target_table.h"
+#include "codegen/orders/memory_orders.h"
 #include "codegen/select/generate.h"
-#include "codegen/select/memory_orders.h"
 #include "cuda/kernel_cache.h"
 #include "cuda/nvrtc.h"
 #include "ir/evaluate.h"

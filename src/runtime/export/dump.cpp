@@ -5,7 +5,7 @@
 #include "codegen/core/print_step.h"
 #include "codegen/core/target_table.h"
 #include "codegen/joined/joined_steps.h"
-#include "codegen/select/memory_orders.h"
+#include "codegen/orders/memory_orders.h"
 #include "onnx/import/import.h"
 #include "passes/pipeline.h"
 #include "runtime/load/host_part.h"

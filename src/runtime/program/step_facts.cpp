@@ -6,7 +6,7 @@
 #include "codegen/core/kernel_config.h"
 #include "codegen/core/target_table.h"
 #include "codegen/joined/joined_steps.h"
-#include "codegen/select/memory_orders.h"
+#include "codegen/orders/memory_orders.h"
 #include "onnx/import/import.h"
 #include "runtime/program/compiled_program.h"
 

@@ -10,7 +10,7 @@
 
 #include "base/deferred_contents.h"
 #include "base/error.h"
-#include "codegen/select/memory_orders.h"
+#include "codegen/orders/memory_orders.h"
 #include "runtime/gpu/bound/arena.h"
 #include "runtime/load/fallback.h"
 #include "runtime/load/loader.h"

@@ -1,4 +1,4 @@
-#include "codegen/matrix/matrix_orders.h"
+#include "codegen/orders/matrix_orders.h"
 
 #include <optional>
 #include <utility>

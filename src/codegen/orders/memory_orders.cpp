@@ -1,10 +1,10 @@
-#include "codegen/select/memory_orders.h"
+#include "codegen/orders/memory_orders.h"
 
 #include <algorithm>
 #include <functional>
 
-#include "codegen/matrix/matrix_orders.h"
-#include "codegen/select/producer_orders.h"
+#include "codegen/orders/matrix_orders.h"
+#include "codegen/orders/producer_orders.h"
 #include "ops/op_def.h"
 
 namespace redfuser::codegen {

@@ -1,4 +1,4 @@
-#include "codegen/select/producer_orders.h"
+#include "codegen/orders/producer_orders.h"
 
 #include <algorithm>
 #include <functional>
