@@ -36,6 +36,10 @@ const Case kCases[] = {
      "float16[2, 64, 196] y",
      "h = LayerNormalization(x, g) t = Transpose<perm = [0, 2, 1]>(h) y = Softmax(t)",
      {}},
+    {"of_columns",
+     "float16[2, 196, 64] y",
+     "h = Tanh(x) t = Softmax<axis = 1>(h) y = MatMul(t, o)",
+     {}},
     {"keys_of_attention",
      "float16[2, 4, 196, 16] y",
      "h = LayerNormalization(x, g) z = Reshape(h, heads) t = Transpose<perm = [0, 2, 3, 1]>(z) "
@@ -55,11 +59,13 @@ Model model_of(const Case& c) {
       "u) "
       "=> (" +
       std::string(c.outputs) + ") <float[64] gs = {" + numbers(64) + "}, float[196, 40] ws = {" +
-      numbers(196 * 40) + "}, float[64, 40] vs = {" + numbers(64 * 40) +
+      numbers(196 * 40) + "}, float[64, 40] vs = {" + numbers(64 * 40) + "}, float[64, 64] os = {" +
+      numbers(64 * 64) +
       "}, int64[4] heads = {0, 0, 4, 16}> { kf = Constant<value = float {0.05}>() k = Cast<to = "
       "10>(kf)"
       " gh = Cast<to = 10>(gs) g = Mul(gh, k) wh = Cast<to = 10>(ws) w = Mul(wh, k) "
-      "vh = Cast<to = 10>(vs) v = Mul(vh, k) " +
+      "vh = Cast<to = 10>(vs) v = Mul(vh, k) "
+      "oh = Cast<to = 10>(os) o = Mul(oh, k) " +
       c.body + " }");
 }
 

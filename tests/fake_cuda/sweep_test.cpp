@@ -12,6 +12,7 @@
 #include "bench_sweep.h"
 #include "codegen/core/kernel_config.h"
 #include "codegen/joined/joined_steps.h"
+#include "codegen/orders/memory_orders.h"
 #include "cuda/driver.h"
 #include "fake_cuda/device_harness.h"
 #include "runtime/gpu/bound/program.h"
@@ -52,7 +53,9 @@ class Sweep : public FakeGpu {
   void note(const Program& program, bool choices) {
     const runtime::CompiledProgram& compiled = *program.handle();
     const fuse::Plan& plan = compiled.plan;
-    const codegen::JoinedSteps joined(clone(compiled.graph()), plan, target(), {});
+    codegen::Target placed = target();
+    codegen::place_values(placed, plan, {}, {});
+    const codegen::JoinedSteps joined(clone(compiled.graph()), plan, placed, {});
     const auto each_step = [&](const auto& visit) {
       const ir::Graph graph = clone(compiled.graph());
       for (size_t i = 0; i < plan.steps.size(); ++i) {
@@ -60,15 +63,14 @@ class Sweep : public FakeGpu {
       }
     };
     each_step([&](const ir::Graph& graph, size_t step) {
-      note(joined.generate(graph, plan, step, target()));
+      note(joined.generate(graph, plan, step, placed));
     });
     if (!choices) return;
     const ir::Graph configured = clone(compiled.graph());
     each_step([&](const ir::Graph& together, size_t step) {
-      for (const auto& [choice, time] :
-           joined.kernel_configs(configured, plan, step, target(), {})) {
-        note(joined.generate(together, plan, step, target(), choice));
-        note(joined.generate(clone(compiled.graph()), plan, step, target(), choice));
+      for (const auto& [choice, time] : joined.kernel_configs(configured, plan, step, placed, {})) {
+        note(joined.generate(together, plan, step, placed, choice));
+        note(joined.generate(clone(compiled.graph()), plan, step, placed, choice));
       }
     });
   }

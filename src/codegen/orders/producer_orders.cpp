@@ -46,6 +46,7 @@ class ProducerOrders {
       const auto* cascade = std::get_if<fuse::CascadeStep>(&step.kind);
       if (cascade == nullptr) continue;
       const cascade::Cascade& c = cascade->streaming.cascade;
+      if (!reads_along(cascade->streaming)) continue;
       for (const cascade::CascadeOutput& output : c.outputs) {
         if (output.maps_back) add(output.value, output.axes, c.stream);
       }
@@ -53,6 +54,23 @@ class ProducerOrders {
   }
 
  private:
+  // Whether rows have adjacent elements in what they reduce. Those of columns have adjacent rows,
+  // and write them so.
+  bool reads_along(const cascade::Streaming& s) const {
+    bool all = true;
+    for (const cascade::Accumulator& a : s.accumulators) {
+      visit(a.lift, [&](ir::Expr e) {
+        if (e->op != ir::ExprOp::Read || e->integer < 0 || e->args.empty()) return;
+        if (!e->depends_on(s.cascade.stream)) return;
+        const auto order = orders_.find(static_cast<ir::ValueId>(e->integer));
+        const size_t last =
+            innermost(e->args, order == orders_.end() ? row_major(e->args.size()) : order->second);
+        all &= e->args[last]->depends_on(s.cascade.stream);
+      });
+    }
+    return all;
+  }
+
   void add(ir::ValueId id, const Axes& indices, ir::Expr axis) {
     if (id < 0 || excluded_.count(id) > 0 || orders_.count(id) > 0) return;
     const std::optional<MemoryOrder> order = order_of(indices, axis);

@@ -8,9 +8,9 @@
 
 namespace redfuser::codegen {
 
-// Adds the order of each value, but for those that are excluded or have one, that is written by
-// rows along another dimension than the last, if every step that reads the value takes elements
-// that are adjacent there. Threads would write them apart.
+// Adds the order of each value, but for those that are excluded or have one, that rows of adjacent
+// elements write along another dimension than the last, if every step that reads the value takes
+// elements that are adjacent there. Threads would write them apart.
 void order_by_producers(const fuse::Plan& plan, const std::set<ir::ValueId>& excluded,
                         MemoryOrders& orders);
 
