@@ -40,7 +40,7 @@ class LoweringMemo {
     std::vector<Known> known;
     ir::Expr read = nullptr;    // the Read of it; null while none asked
     uint64_t lowering = 0;      // the last one that asked for it
-    ir::Expr result = nullptr;  // what it got
+    ir::Expr result = nullptr;  // of the element
   };
   Elements elements_;
   uint64_t lowerings_ = 0;

@@ -71,14 +71,27 @@ Model model_of(const Case& c) {
 
 class ProducerOrders : public testing::TestWithParam<Case> {};
 
-TEST_P(ProducerOrders, OfAPlan) {
-  const Program program = compile(model_of(GetParam()));
+codegen::MemoryOrder order_in(const Case& c) {
+  const Program program = compile(model_of(c));
   const runtime::CompiledProgram& compiled = *program.handle();
   codegen::MemoryOrder found;
   for (const auto& [value, order] : codegen::memory_orders(compiled.plan, {})) {
     if (compiled.graph().values[static_cast<size_t>(value)].name == "t") found = order;
   }
-  EXPECT_EQ(found, GetParam().order);
+  return found;
+}
+
+TEST_P(ProducerOrders, OfAPlan) { EXPECT_EQ(order_in(GetParam()), GetParam().order); }
+
+// Matrix units take adjacent terms of bytes, whose sums are along the last dimension here.
+TEST(ProducerOrdersOfBytes, KeepTheTermsAdjacent) {
+  const Case bytes = {"bytes",
+                      "int32[2, 64, 40] y",
+                      "h = LayerNormalization(x, g) b = QuantizeLinear(h, k) "
+                      "t = Transpose<perm = [0, 2, 1]>(b) wb = Cast<to = 3>(ws) "
+                      "y = MatMulInteger(t, wb)",
+                      {}};
+  EXPECT_EQ(order_in(bytes), bytes.order);
 }
 
 class CudaProducerOrders : public testing::TestWithParam<Case> {};

@@ -174,7 +174,7 @@ TEST(CpuFamilies, EveryConfigurationComputesTheSame) {
        "n = Sub(f, t) m = Mul(n, s) y = Add(m, u)",
        {24, 640},
        6},
-      // What is folded is stored, in an odd number of elements; and read in order.
+      // Folds of a stored value of odd length, and of one that is read in order.
       {"d = Constant<value_ints = [1, 7, 11, 61]>() r = Reshape(x, d) a = Abs(r) e = Exp(a) "
        "q, s, z = DynamicQuantizeLinear(e) y = Cast<to = 1>(q)",
        {7, 671},

@@ -73,7 +73,7 @@ int64_t StructureKey::number_of(int64_t value) {
   return values_.try_emplace(value, static_cast<int64_t>(values_.size())).first->second;
 }
 
-// Parts come before what has them, so that a part is a number.
+// Operands are recorded before the expression, which names them by number.
 uint32_t StructureKey::visit(ir::Expr expr) {
   if (const uint32_t* known = known_.find(expr)) return *known;
   for (ir::Expr arg : expr->args) visit(arg);

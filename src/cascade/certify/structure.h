@@ -10,7 +10,7 @@
 
 namespace redfuser::cascade {
 
-// Appends what it is given to a key. Values and axes are numbered in the order of their first
+// Builds a key of cascades and streaming forms. Values and axes are numbered in the order of first
 // occurrence, symbols keep their numbers: keys are comparable within one pool.
 class StructureKey {
  public:

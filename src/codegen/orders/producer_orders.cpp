@@ -99,9 +99,13 @@ class ProducerOrders {
   // Tiles of maps turn their operands.
   static bool takes(const fuse::MapStep&, ir::ValueId, const MemoryOrder&) { return true; }
 
-  // Of matrices either dimension may be adjacent.
-  static bool takes(const fuse::ProductStep& step, ir::ValueId id, const MemoryOrder& order) {
-    const auto is_axis = [&](ir::Expr index) { return index->op == ir::ExprOp::Axis; };
+  // Of matrices either dimension may be adjacent, but for operands of 8 bits: the matrix units take
+  // adjacent terms.
+  bool takes(const fuse::ProductStep& step, ir::ValueId id, const MemoryOrder& order) const {
+    const bool bytes = size_of(plan_.graph->values[static_cast<size_t>(id)].dtype) == 1;
+    const auto is_axis = [&](ir::Expr index) {
+      return bytes ? index == step.k : index->op == ir::ExprOp::Axis;
+    };
     bool all = each_read(step.a, id, order, is_axis);
     for (ir::Expr b : step.b) all &= each_read(b, id, order, is_axis);
     const auto by_column = [&](ir::Expr index) {

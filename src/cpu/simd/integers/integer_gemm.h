@@ -112,7 +112,7 @@ struct IntegerScaleArgs {
   const float *scales = nullptr, *offsets = nullptr;  // without offsets nothing is added
   int64_t scale_step = 0, offset_step = 0;
   Activation each;
-  const float* residual = nullptr;  // what it adds, as many elements apart as the results
+  const float* residual = nullptr;  // added to each result; its rows are out_stride apart
   float* out = nullptr;
   int64_t out_stride = 0;
 };
