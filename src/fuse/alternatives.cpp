@@ -126,7 +126,7 @@ class Divider {
     Plan plan = make_plan(part_, options);
     if (!complete(plan)) return;
     for (Step& step : plan.steps) {
-      for (auto* nodes : {&step.nodes, &step.binds}) {
+      for (auto* nodes : {&step.nodes, &step.binds, &step.sized_by}) {
         for (ir::NodeId& node : *nodes) node = nodes_[static_cast<size_t>(node)];
       }
     }

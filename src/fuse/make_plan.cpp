@@ -62,6 +62,7 @@ class Planner {
     for (ir::ValueId read : step.reads) wanted_.insert(read);
     const std::set<ir::NodeId> sources = size_sources(step);
     sized_.insert(sources.begin(), sources.end());
+    step.sized_by.assign(sources.begin(), sources.end());
     step.label = label_of(step.nodes);
     steps_.push_back(std::move(step));
   }
@@ -151,7 +152,7 @@ class Planner {
         followers[found->second].push_back(i);
         ++missing[i];
       }
-      for (ir::NodeId node : size_sources(steps_[i])) {
+      for (const ir::NodeId node : steps_[i].sized_by) {
         const auto found = binder.find(node);
         RF_CHECK(found != binder.end(), "no step binds the sizes that another one uses");
         if (found->second == i) continue;

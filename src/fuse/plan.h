@@ -82,7 +82,9 @@ struct Step {
   StepKind kind;
   std::string label;  // names of the user's nodes that it covers, for traces
   std::vector<ir::NodeId> nodes;
-  std::vector<ir::NodeId> binds;   // nodes whose output sizes are bound from their inputs first
+  std::vector<ir::NodeId> binds;  // nodes whose output sizes are bound from their inputs first
+  // Nodes of other steps whose output sizes, bound in a run, the step uses.
+  std::vector<ir::NodeId> sized_by = {};
   std::vector<ir::ValueId> reads;  // values needed before
   std::vector<ir::ValueId> writes;
   std::vector<ir::ValueId> frees;  // values without a reader after this step

@@ -4,7 +4,7 @@
 
 #include "codegen/core/device_text.h"
 #include "cuda/driver.h"
-#include "runtime/gpu/executor.h"
+#include "runtime/gpu/make_cuda_executor.h"
 #include "support/codegen_harness.h"
 
 namespace redfuser::codegen_tests {

@@ -10,7 +10,7 @@
 
 #include "base/half.h"
 #include "redfuser/inputs.h"
-#include "runtime/gpu/executor.h"
+#include "runtime/gpu/make_cuda_executor.h"
 #include "support/codegen_harness.h"
 #include "support/float_reference.h"
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "redfuser/inputs.h"
-#include "runtime/gpu/executor.h"
+#include "runtime/gpu/make_cuda_executor.h"
 #include "support/float_reference.h"
 
 namespace redfuser {

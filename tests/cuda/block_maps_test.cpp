@@ -9,7 +9,7 @@
 #include "redfuser/inputs.h"
 #include "redfuser/redfuser.h"
 #include "redfuser/state.h"
-#include "runtime/gpu/executor.h"
+#include "runtime/gpu/make_cuda_executor.h"
 #include "support/rotary_attention.h"
 
 namespace redfuser {

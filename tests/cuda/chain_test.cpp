@@ -7,7 +7,7 @@
 #include "redfuser/compare.h"
 #include "redfuser/redfuser.h"
 #include "redfuser/verify.h"
-#include "runtime/gpu/executor.h"
+#include "runtime/gpu/make_cuda_executor.h"
 #include "support/chain_graphs.h"
 #include "support/kernel_families.h"
 

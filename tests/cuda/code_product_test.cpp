@@ -1,5 +1,5 @@
 // Products of 8-bit floats on a GPU against the CPU. Skipped where there is no GPU.
-#include "runtime/gpu/executor.h"
+#include "runtime/gpu/make_cuda_executor.h"
 #include "support/code_product_inputs.h"
 
 namespace redfuser {

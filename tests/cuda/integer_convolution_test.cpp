@@ -1,6 +1,6 @@
 // Convolutions of 8-bit integers on a GPU against the CPU: the same integers. Skipped where there
 // is no GPU.
-#include "runtime/gpu/executor.h"
+#include "runtime/gpu/make_cuda_executor.h"
 #include "support/integer_convolutions.h"
 
 namespace redfuser {

@@ -9,7 +9,7 @@
 #include "base/half.h"
 #include "redfuser/compare.h"
 #include "redfuser/redfuser.h"
-#include "runtime/gpu/executor.h"
+#include "runtime/gpu/make_cuda_executor.h"
 #include "support/low_bit_graphs.h"
 
 namespace redfuser {

@@ -12,7 +12,7 @@
 #include "redfuser/compare.h"
 #include "redfuser/inputs.h"
 #include "redfuser/redfuser.h"
-#include "runtime/gpu/executor.h"
+#include "runtime/gpu/make_cuda_executor.h"
 
 namespace redfuser {
 namespace {

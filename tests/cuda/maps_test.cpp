@@ -10,7 +10,7 @@
 #include "redfuser/inputs.h"
 #include "redfuser/redfuser.h"
 #include "redfuser/state.h"
-#include "runtime/gpu/executor.h"
+#include "runtime/gpu/make_cuda_executor.h"
 #include "support/test_paths.h"
 
 namespace redfuser {

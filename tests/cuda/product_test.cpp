@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "cuda/cublaslt.h"
-#include "runtime/gpu/executor.h"
+#include "runtime/gpu/make_cuda_executor.h"
 
 namespace redfuser {
 namespace {

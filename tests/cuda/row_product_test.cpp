@@ -7,7 +7,7 @@
 
 #include "redfuser/compare.h"
 #include "redfuser/redfuser.h"
-#include "runtime/gpu/executor.h"
+#include "runtime/gpu/make_cuda_executor.h"
 #include "support/ranked_rows.h"
 
 namespace redfuser {

@@ -9,7 +9,7 @@
 #include "redfuser/inputs.h"
 #include "redfuser/io.h"
 #include "redfuser/redfuser.h"
-#include "runtime/gpu/executor.h"
+#include "runtime/gpu/make_cuda_executor.h"
 #include "support/test_paths.h"
 
 namespace redfuser {

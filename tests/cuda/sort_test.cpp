@@ -6,7 +6,7 @@
 
 #include "io/element.h"
 #include "redfuser/redfuser.h"
-#include "runtime/gpu/executor.h"
+#include "runtime/gpu/make_cuda_executor.h"
 #include "support/ranked_rows.h"
 #include "support/sort_cases.h"
 

@@ -10,7 +10,7 @@
 #include "redfuser/convert.h"
 #include "redfuser/inputs.h"
 #include "redfuser/redfuser.h"
-#include "runtime/gpu/executor.h"
+#include "runtime/gpu/make_cuda_executor.h"
 #include "support/float_comparison.h"
 
 namespace redfuser {

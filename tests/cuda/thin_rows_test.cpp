@@ -9,7 +9,7 @@
 
 #include "redfuser/compare.h"
 #include "redfuser/redfuser.h"
-#include "runtime/gpu/executor.h"
+#include "runtime/gpu/make_cuda_executor.h"
 #include "support/drawn_tensor.h"
 #include "support/kernel_families.h"
 

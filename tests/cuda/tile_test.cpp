@@ -9,7 +9,7 @@
 #include "codegen/select/generate.h"
 #include "ir/evaluate.h"
 #include "redfuser/inputs.h"
-#include "runtime/gpu/executor.h"
+#include "runtime/gpu/make_cuda_executor.h"
 #include "runtime/program/compiled_program.h"
 #include "support/float_reference.h"
 

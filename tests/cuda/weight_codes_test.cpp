@@ -6,7 +6,7 @@
 
 #include "redfuser/compare.h"
 #include "redfuser/inputs.h"
-#include "runtime/gpu/executor.h"
+#include "runtime/gpu/make_cuda_executor.h"
 #include "support/graph_builder.h"
 #include "support/weight_code_graphs.h"
 

@@ -23,8 +23,10 @@ template <class... Arguments>
 void call(void (*kernel)(Arguments...), void** arguments) {
   call(kernel, arguments, std::index_sequence_for<Arguments...>{});
 }
+// The number of arguments; their sizes where `bytes` has room for them.
 template <class... Arguments>
 int sizes(void (*)(Arguments...), size_t* bytes) {
+  if (bytes == nullptr) return sizeof...(Arguments);
   ((*bytes++ = sizeof(std::remove_reference_t<Arguments>)), ...);
   return sizeof...(Arguments);
 }

@@ -47,9 +47,9 @@ const Module::Kernel& Module::kernel(const std::string& name) {
   kernel.entry.run = symbol<void (*)(void**)>(handle_, "emulated_run_" + name);
   kernel.entry.current = symbol<emulated::Thread** (*)()>(handle_, "emulated_current");
   kernel.entry.anchor = symbol<char* (*)()>(handle_, "emulated_anchor");
-  size_t sizes[256] = {};
-  const int count = symbol<int (*)(size_t*)>(handle_, "emulated_sizes_" + name)(sizes);
-  kernel.sizes.assign(sizes, sizes + count);
+  const auto sizes = symbol<int (*)(size_t*)>(handle_, "emulated_sizes_" + name);
+  kernel.sizes.resize(static_cast<size_t>(sizes(nullptr)));
+  sizes(kernel.sizes.data());
   return kernel;
 }
 

@@ -10,8 +10,8 @@
 #include "redfuser/convert.h"
 #include "redfuser/inputs.h"
 #include "reference/execute/evaluation.h"
+#include "runtime/facts/step_bounds.h"
 #include "runtime/program/compiled_program.h"
-#include "runtime/program/step_bounds.h"
 #include "support/graph_builder.h"
 
 namespace redfuser::testing {

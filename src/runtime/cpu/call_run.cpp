@@ -86,7 +86,7 @@ StepFacts facts_of(std::span<const BodyRun> bodies) {
 }
 
 CallRun::CallRun(const CompiledProgram& program, size_t step,
-                 const std::vector<std::unique_ptr<BodyPrograms>>& bodies, ThreadPool& pool,
+                 const std::vector<std::shared_ptr<const BodyPrograms>>& bodies, ThreadPool& pool,
                  bool tune)
     : call_(call_of(program, node_of(program, step))),
       node_(node_of(program, step)),

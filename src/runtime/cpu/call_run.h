@@ -68,7 +68,8 @@ StepFacts facts_of(std::span<const BodyRun> bodies);
 class CallRun {
  public:
   CallRun(const CompiledProgram& program, size_t step,
-          const std::vector<std::unique_ptr<BodyPrograms>>& bodies, ThreadPool& pool, bool tune);
+          const std::vector<std::shared_ptr<const BodyPrograms>>& bodies, ThreadPool& pool,
+          bool tune);
 
   // Computes the step's outputs and binds their sizes. Throws NeedsValues for outputs of other
   // types than the graph around expects.

@@ -12,8 +12,8 @@
 #include "runtime/cpu/growing_runs.h"
 #include "runtime/cpu/output_targets.h"
 #include "runtime/cpu/plan_run.h"
+#include "runtime/facts/step_bytes.h"
 #include "runtime/program/bind_inputs.h"
-#include "runtime/program/step_bytes.h"
 
 namespace redfuser::runtime {
 namespace {

@@ -13,9 +13,9 @@
 #include "redfuser/memory_limit.h"
 #include "runtime/cpu/call_run.h"
 #include "runtime/cpu/growing_body.h"
+#include "runtime/facts/step_bytes.h"
+#include "runtime/facts/step_facts.h"
 #include "runtime/program/bind_inputs.h"
-#include "runtime/program/step_bytes.h"
-#include "runtime/program/step_facts.h"
 
 namespace redfuser::runtime {
 

@@ -64,35 +64,62 @@ std::string plan_text(const CompiledProgram& program, const codegen::Target&) {
   return to_string(program.plan);
 }
 
-// Every step's heading behind `mark` and its `print`ed device form, or the reason why it has none.
+// The `print`ed device form of a step, or the reason why it has none.
+template <class Print>
+class GpuText {
+ public:
+  GpuText(const CompiledProgram& whole, const codegen::Target& target, const char* mark,
+          const Print& print)
+      : whole_(whole), target_(target), mark_(mark), print_(print), texts_(whole.steps.size()) {}
+
+  // Every step behind its heading, in the order of the whole program.
+  std::string run() {
+    runtime::visit_parts(whole_, [&](const CompiledProgram& part,
+                                     const std::vector<size_t>& numbers) { add(part, numbers); });
+    std::string text;
+    for (size_t i = 0; i < texts_.size(); ++i) {
+      text += heading(whole_, i, mark_) + texts_[i] + '\n';
+    }
+    return text;
+  }
+
+ private:
+  void add(const CompiledProgram& program, const std::vector<size_t>& numbers) {
+    const ir::Graph own = clone(program.graph());  // the program's takes no new expressions
+    codegen::Target placed = target_;
+    codegen::place_values(placed, program.plan, program.appends, {});
+    const codegen::JoinedSteps joined(own, program.plan, placed, {});
+    const runtime::HostPart host(program);
+    for (size_t i = 0; i < program.plan.steps.size(); ++i) {
+      std::string& text = texts_[numbers[i]];
+      try {
+        if (!host.reason(i).empty()) {
+          const fuse::Step& step = program.plan.steps[i];
+          const ir::Node& node = own.nodes[static_cast<size_t>(step.nodes.front())];
+          user_error("[{}] node \"{}\": {}", node.op, node.name, host.reason(i));
+        }
+        const codegen::GpuStep form = joined.generate(own, program.plan, i, placed);
+        if (host.binds_sizes_of(form)) {
+          user_error("a size in \"{}\" depends on data", program.steps[i].label);
+        }
+        text = print_(numbers[i], form);
+      } catch (const UserError& error) {
+        text = fmt::format("{} none on a GPU: {}\n", mark_, error.what());
+      }
+    }
+  }
+
+  const CompiledProgram& whole_;
+  const codegen::Target& target_;
+  const char* mark_;
+  const Print& print_;
+  std::vector<std::string> texts_;
+};
+
 template <class Print>
 std::string gpu_text(const CompiledProgram& program, const codegen::Target& target,
                      const char* mark, const Print& print) {
-  const ir::Graph own = clone(program.graph());  // the program's takes no new expressions
-  codegen::Target placed = target;
-  codegen::place_values(placed, program.plan, program.appends, {});
-  const codegen::JoinedSteps joined(own, program.plan, placed, {});
-  const runtime::HostPart host(program);
-  std::string text;
-  for (size_t i = 0; i < program.plan.steps.size(); ++i) {
-    text += heading(program, i, mark);
-    try {
-      if (!host.reason(i).empty()) {
-        const fuse::Step& step = program.plan.steps[i];
-        const ir::Node& node = own.nodes[static_cast<size_t>(step.nodes.front())];
-        user_error("[{}] node \"{}\": {}", node.op, node.name, host.reason(i));
-      }
-      const codegen::GpuStep form = joined.generate(own, program.plan, i, placed);
-      if (host.binds_sizes_of(form)) {
-        user_error("a size in \"{}\" depends on data", program.steps[i].label);
-      }
-      text += print(i, form);
-    } catch (const UserError& error) {
-      text += fmt::format("{} none on a GPU: {}\n", mark, error.what());
-    }
-    text += '\n';
-  }
-  return text;
+  return GpuText(program, target, mark, print).run();
 }
 
 std::string kernels_text(const CompiledProgram& program, const codegen::Target& target) {

@@ -42,6 +42,7 @@ GpuExecutor::GpuExecutor(std::shared_ptr<const CompiledProgram> program,
   stream_.synchronize();
   device = program_->device()->info().name;
   notes = program_->notes();
+  for (std::string& note : host_notes(program_->host().reasons())) notes.push_back(std::move(note));
   if (options.tune) tuner_ = std::make_unique<KernelTuner>(*program_, options);
   const int driver = program_->device()->info().driver_version;
   versions = {{"driver", fmt::format("{}.{}", driver / 1000, driver % 1000 / 10)},
@@ -73,7 +74,7 @@ GpuExecutor::~GpuExecutor() {
 void GpuExecutor::bind_sizes(const NamedTensors& inputs) {
   program_->device()->make_current();
   prepared_.reset();
-  bind_inputs(*compiled_, inputs, values_, symbols_);
+  bind_inputs(*compiled_, inputs, values_, symbols_, outer_symbols_);
   SizeChecks(graph_).run(symbols_);
 }
 
@@ -328,19 +329,6 @@ DeviceTiming GpuExecutor::time_on_device(const NamedTensors& inputs, double budg
   for (int i = 0; i < count; ++i) microseconds.push_back(replay());
   std::sort(microseconds.begin(), microseconds.end());
   return {microseconds[microseconds.size() / 2], microseconds.front(), count};
-}
-
-std::unique_ptr<Executor> make_cuda_executor(std::shared_ptr<const CompiledProgram> program,
-                                             const SessionOptions& options) {
-  return std::make_unique<GpuExecutor>(std::move(program), options);
-}
-
-bool has_gpu() {
-  try {
-    return cuda::Device::open() != nullptr;
-  } catch (const UserError&) {
-    return false;
-  }
 }
 
 }  // namespace redfuser::runtime

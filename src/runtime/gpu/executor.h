@@ -42,6 +42,14 @@ class GpuExecutor : public Executor {
   std::optional<DeviceState> device_state() const override;
   std::vector<StepFacts> step_facts() const override;
 
+  const GpuProgram& program() const { return *program_; }
+  // The values of CompiledProgram::outer_symbols in the next run.
+  void take_outer_symbols(std::vector<int64_t> symbols) { outer_symbols_ = std::move(symbols); }
+  // The sizes by symbol of the last run, with those that its steps have bound; -1: not bound.
+  const std::vector<int64_t>& symbols() const {
+    return host_run_ != nullptr ? host_run_->symbols() : symbols_;
+  }
+
  private:
   struct Key {
     std::vector<int64_t> symbols;  // of the greatest run
@@ -143,17 +151,10 @@ class GpuExecutor : public Executor {
   std::optional<PreparedRun> prepared_;
   // Of the current run, or the prepared one.
   std::vector<Tensor> values_;  // by ValueId: inputs
-  std::vector<int64_t> symbols_;
+  std::vector<int64_t> symbols_, outer_symbols_;
   ThreadPool host_{1};
   RunTimer timer_;
   std::unique_ptr<HostRun> host_run_;  // null where the GPU computes every step
 };
-
-// Throws UserError for a missing GPU or library, or naming a node without a GPU implementation.
-std::unique_ptr<Executor> make_cuda_executor(std::shared_ptr<const CompiledProgram> program,
-                                             const SessionOptions& options);
-
-// Whether the CUDA driver has a visible GPU.
-bool has_gpu();
 
 }  // namespace redfuser::runtime

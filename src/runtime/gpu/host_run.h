@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "runtime/cpu/call_run.h"
 #include "runtime/gpu/bound/bound_program.h"
 #include "runtime/program/sizes/size_checks.h"
 
@@ -24,6 +25,8 @@ class HostRun {
   void run(const BoundProgram& shape, size_t step, const cuda::Stream& stream);
   // A value in host memory that has been computed.
   const Tensor& value(ir::ValueId id) const { return values_[static_cast<size_t>(id)]; }
+  // The sizes by symbol, with those that the run has bound so far.
+  const std::vector<int64_t>& symbols() const { return symbols_; }
   // Replaces it, for later steps.
   void replace(ir::ValueId id, const Tensor& value) { values_[static_cast<size_t>(id)] = value; }
 
@@ -34,7 +37,8 @@ class HostRun {
   const GpuProgram& program_;
   const std::vector<std::unique_ptr<cpu::Kernel>>& kernels_;
   ThreadPool pool_;
-  std::vector<Tensor> values_;  // by ValueId
+  std::map<size_t, CallRun> calls_;  // by step: control flow
+  std::vector<Tensor> values_;       // by ValueId
   std::vector<int64_t> symbols_;
   const SizeChecks all_checks_;
   SizeChecks checks_;  // not made yet in this run

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "cuda/nvml.h"
+#include "runtime/facts/step_bytes.h"
+#include "runtime/facts/step_facts.h"
 #include "runtime/gpu/executor.h"
-#include "runtime/program/step_bytes.h"
-#include "runtime/program/step_facts.h"
 
 namespace redfuser::runtime {
 namespace {

@@ -22,6 +22,9 @@ HostPart::HostPart(const CompiledProgram& program)
   for (const ir::ValueId id : graph.inputs) {
     for (const int64_t symbol : program.shape_symbols[index(id)]) known_[index(symbol)] = true;
   }
+  for (size_t i = 0; i < program.outer_symbols.size(); ++i) {
+    if (program.outer_symbols[i]) known_[i] = true;
+  }
   for (const fuse::Append& append : program.appends) {
     known_[index(append.begin->integer)] = known_[index(append.room->integer)] = true;
   }
@@ -41,6 +44,7 @@ HostPart::HostPart(const CompiledProgram& program)
         if (keeps(id) && !has(i)) take(i, reason_of(id));
       }
     }
+    if (program.bodies.count(i) > 0) take(i, "a run decides what it computes");
   }
 }
 
@@ -60,11 +64,9 @@ bool HostPart::empty() const {
   return std::none_of(steps_.begin(), steps_.end(), [](bool host) { return host; });
 }
 
-bool HostPart::take(size_t step, const std::string& reason) {
-  if (program_.bodies.count(step) > 0) return false;
+void HostPart::take(size_t step, const std::string& reason) {
   steps_[step] = true;
   reasons_[step] = reason;
-  return true;
 }
 
 bool HostPart::binds_sizes_of(const codegen::GpuStep& form) const {
@@ -85,10 +87,10 @@ bool HostPart::binds_sizes_of(const codegen::GpuStep& form) const {
   return found;
 }
 
-std::vector<std::string> HostPart::notes() const {
+std::vector<std::string> host_notes(const std::vector<std::string>& reasons) {
   constexpr size_t kMost = 8;
   std::map<std::string, int> counts;
-  for (const std::string& reason : reasons_) {
+  for (const std::string& reason : reasons) {
     if (!reason.empty()) ++counts[reason];
   }
   std::vector<std::string> lines;

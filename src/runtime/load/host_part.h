@@ -12,7 +12,8 @@ namespace redfuser::runtime {
 class HostPart {
  public:
   // The values that are in host memory alone, and the steps that read or write one. Such values are
-  // strings, lists, those whose sizes are known in the run only, and aliases of them.
+  // strings, lists, those whose sizes are known in the run only, and aliases of them. Control flow
+  // that a run decides is the CPU's as well.
   explicit HostPart(const CompiledProgram& program);
 
   // Whether the CPU computes the step.
@@ -20,25 +21,27 @@ class HostPart {
   // Whether the value is in host memory alone.
   bool keeps(ir::ValueId value) const { return values_[static_cast<size_t>(value)]; }
   bool empty() const;
-  // Leaves a step to the CPU, for a reason that names its node. False where the CPU has no kernel
-  // that a GPU program can call: for control flow.
-  bool take(size_t step, const std::string& reason);
+  // Leaves a step to the CPU, for a reason that names its node.
+  void take(size_t step, const std::string& reason);
   // Whether a size in the calls depends on data.
   bool binds_sizes_of(const codegen::GpuStep& form) const;
   // Why the CPU computes the step; empty where it does not, and for an alias.
   const std::string& reason(size_t step) const { return reasons_[step]; }
-  // What the CPU computes and why, a line for each reason.
-  std::vector<std::string> notes() const;
+  const std::vector<std::string>& reasons() const { return reasons_; }
 
  private:
   bool is_known(const std::vector<int64_t>& symbols) const;
   std::string reason_of(ir::ValueId value) const;
 
   const CompiledProgram& program_;
-  std::vector<bool> known_;   // by symbol: part of an input's sizes
+  std::vector<bool> known_;   // by symbol: part of an input's sizes, or outer
   std::vector<bool> values_;  // by ValueId
   std::vector<bool> steps_;
   std::vector<std::string> reasons_;  // by step
 };
+
+// How many steps the CPU computes for each of these reasons, a line for each of the first ones;
+// empty reasons are none.
+std::vector<std::string> host_notes(const std::vector<std::string>& reasons);
 
 }  // namespace redfuser::runtime

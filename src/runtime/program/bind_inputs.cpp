@@ -61,6 +61,8 @@ class Binder {
       symbols_[number] = size;
       bound_by_[number] = &value;
     } else if (symbols_[number] != size) {
+      RF_CHECK(bound_by_[number] != nullptr, "\"{}\" has dimension {} = {}, not {}", value.name,
+               dimension, size, symbols_[number]);
       user_error("input \"{}\" dimension {} is {}, but \"{}\" is {}, bound by input \"{}\"",
                  value.name, dimension, size, to_string(*graph_.pool, symbol), symbols_[number],
                  bound_by_[number]->name);
@@ -88,7 +90,8 @@ void check_names(const ir::Graph& graph, const NamedTensors& inputs) {
 }  // namespace
 
 void bind_inputs(const CompiledProgram& program, const NamedTensors& inputs,
-                 std::span<Tensor> values, std::vector<int64_t>& symbols) {
+                 std::span<Tensor> values, std::vector<int64_t>& symbols,
+                 std::span<const int64_t> outer) {
   const ir::Graph& graph = program.graph();
   if (inputs.size() != graph.inputs.size()) check_names(graph, inputs);
   for (const ir::ValueId id : graph.inputs) {
@@ -101,13 +104,16 @@ void bind_inputs(const CompiledProgram& program, const NamedTensors& inputs,
     }
     values[static_cast<size_t>(id)] = found->second;
   }
-  bind_sizes(program, values, symbols);
+  bind_sizes(program, values, symbols, outer);
 }
 
 void bind_sizes(const CompiledProgram& program, std::span<const Tensor> values,
-                std::vector<int64_t>& symbols) {
+                std::vector<int64_t>& symbols, std::span<const int64_t> outer) {
   const ir::Graph& graph = program.graph();
   symbols.assign(program.symbol_names.size(), -1);
+  for (size_t i = 0; i < program.outer_symbols.size(); ++i) {
+    if (program.outer_symbols[i]) symbols[i] = outer[i];
+  }
   Binder binder(program, symbols);
   for (const ir::ValueId id : graph.inputs) {
     binder.bind(graph.values[static_cast<size_t>(id)], values[static_cast<size_t>(id)]);

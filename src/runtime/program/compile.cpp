@@ -103,7 +103,7 @@ void make_bodies(runtime::CompiledProgram& program) {
       // Shares the ownership of the call.
       const std::shared_ptr<const onnx::Subgraph> body(
           program.model->calls[static_cast<size_t>(onnx::call_number(node))], &call->bodies[b]);
-      program.bodies[i].push_back(std::make_unique<runtime::BodyPrograms>(
+      program.bodies[i].push_back(std::make_shared<runtime::BodyPrograms>(
           program.model, body, std::move(constants), program.options));
     }
   }

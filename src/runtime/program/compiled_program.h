@@ -13,6 +13,7 @@
 #include "runtime/program/body_programs.h"
 #include "runtime/program/cpu_kernels.h"
 #include "runtime/program/overriding_programs.h"
+#include "runtime/program/program_parts.h"
 
 namespace redfuser::runtime {
 
@@ -29,7 +30,7 @@ struct CompiledProgram {
   CpuKernels cpu_kernels;
   std::vector<StepInfo> steps;
   // By step that is a call (onnx::call_number): the programs of its bodies.
-  std::map<size_t, std::vector<std::unique_ptr<BodyPrograms>>> bodies;
+  std::map<size_t, std::vector<std::shared_ptr<const BodyPrograms>>> bodies;
   // The programs of the whole graph for the sizes of a run, where none serves all sizes. Then the
   // plan has no steps, and `steps` one that stands for the graph.
   std::unique_ptr<BodyPrograms> by_sizes;
@@ -43,6 +44,10 @@ struct CompiledProgram {
   std::vector<std::string> symbol_names;
   // By ValueId: the symbols in the value's shape.
   std::vector<std::vector<int64_t>> shape_symbols;
+  // By symbol: whether its value comes from the parts before, with the inputs. Empty where none is.
+  std::vector<bool> outer_symbols;
+  // For a GPU.
+  ProgramParts parts;
 
   const ir::Graph& graph() const { return *plan.graph; }
 };

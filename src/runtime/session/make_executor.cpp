@@ -5,7 +5,7 @@
 #include "runtime/cpu/cpu_executor.h"
 #include "runtime/cpu/evaluating_executor.h"
 #include "runtime/cpu/reference_executor.h"
-#include "runtime/gpu/executor.h"
+#include "runtime/gpu/make_cuda_executor.h"
 #include "runtime/session/values_executor.h"
 
 namespace redfuser::runtime {
@@ -13,19 +13,17 @@ namespace redfuser::runtime {
 std::unique_ptr<Executor> make_executor(std::shared_ptr<const CompiledProgram> program,
                                         const SessionOptions& options) {
   if (options.device == "reference") return make_reference_executor(std::move(program), options);
-  const std::string on_cpu = program->model->run_time_structure();
-  if (!on_cpu.empty() && options.device == "cuda") {
-    if (!onnx::deciding_inputs(*program->model).empty() && has_gpu()) {
-      return make_values_executor(std::move(program), options);
-    }
-    user_error("no plan for a GPU: {}", on_cpu);
+  const bool decided = !onnx::deciding_inputs(*program->model).empty();
+  const bool on_cuda = options.device == "cuda";
+  if (on_cuda && decided && !program->model->run_time_structure().empty() && has_gpu()) {
+    return make_values_executor(std::move(program), options);
   }
-  if (!program->model->needs_values.empty()) {
+  if (const std::string& needs = program->model->needs_values; !needs.empty()) {
+    if (on_cuda) user_error("no plan for a GPU: {}", needs);
     return make_evaluating_executor(std::move(program), options);
   }
-  if (options.device == "cuda") {
-    if (onnx::deciding_inputs(*program->model).empty() ||
-        cuda_program(program, options)->host().empty()) {
+  if (on_cuda) {
+    if (!decided || cpu_reason(program, options).empty()) {
       return make_cuda_executor(std::move(program), options);
     }
     return make_values_executor(std::move(program), options);
@@ -34,12 +32,12 @@ std::unique_ptr<Executor> make_executor(std::shared_ptr<const CompiledProgram> p
   if (options.device != "auto") {
     user_error("the device is cpu, cuda, reference or auto, not \"{}\"", options.device);
   }
-  if (!on_cpu.empty()) return make_cpu_executor(std::move(program), options);
   std::string reason;
   try {
-    const std::shared_ptr<const GpuProgram> gpu = cuda_program(program, options);
-    if (gpu->host().empty() || gpu->has_large_steps()) return make_cuda_executor(program, options);
-    reason = gpu->host().notes().front();
+    reason = cpu_reason(program, options);
+    if (reason.empty() || has_large_steps(program, options)) {
+      return make_cuda_executor(program, options);
+    }
   } catch (const UserError& error) {
     reason = error.what();
   }

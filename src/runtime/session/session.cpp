@@ -62,8 +62,10 @@ NamedTensors Session::Impl::evaluate_if_needed(const Run& run) {
   try {
     return run(*executor);
   } catch (const NeedsValues& reason) {
-    if (executor->device != "cpu") throw;
-    executor = make_evaluating_executor(program, options);
+    if (executor->device != "cpu" && options.device != "auto") throw;
+    auto evaluating = make_evaluating_executor(program, options);
+    evaluating->take_settings(*executor);
+    executor = std::move(evaluating);
     return run(*executor);
   }
 }

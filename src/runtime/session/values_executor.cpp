@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "onnx/import/import.h"
-#include "runtime/gpu/executor.h"
+#include "runtime/gpu/make_cuda_executor.h"
 #include "runtime/session/make_executor.h"
 
 namespace redfuser::runtime {
@@ -26,13 +26,18 @@ class ValuesExecutor : public Executor {
         options_(options),
         names_(onnx::deciding_inputs(*program_->model)) {
     device = options.device;
-    if (!program_->model->run_time_structure().empty()) return;
-    base_ = make_cuda_executor(program_, options_);
-    take_results(*base_);
-    notes = base_->notes;
+    if (program_->model->run_time_structure().empty()) make_base();
   }
 
  private:
+  void make_base() {
+    base_ = make_cuda_executor(program_, options_);
+    take_results(*base_);
+    notes.insert(notes.end(), base_->notes.begin(), base_->notes.end());
+  }
+
+  static constexpr size_t kMostRuns = 8;
+
   struct Run {
     NamedTensors values;
     std::unique_ptr<Executor> executor;
@@ -44,6 +49,10 @@ class ValuesExecutor : public Executor {
     NamedTensors values, rest = inputs;
     for (const std::string& name : onnx::short_inputs(names_, inputs)) {
       values.insert(rest.extract(name));
+    }
+    if (base_ == nullptr && runs_.size() == kMostRuns && known_run(values) == runs_.end() &&
+        program_->model->needs_values.empty()) {
+      make_base();
     }
     Executor* own = base_ == nullptr ? run_for(values).executor.get() : own_run(values);
     Executor& executor = own != nullptr ? *own : *base_;
@@ -136,6 +145,7 @@ class ValuesExecutor : public Executor {
 
  private:
   Executor& base() {
+    if (base_ == nullptr && program_->model->needs_values.empty()) make_base();
     if (base_ != nullptr) return *base_;
     user_error(
         "values of inputs decide what the model computes: it takes no tensors in a GPU's memory");
@@ -143,7 +153,6 @@ class ValuesExecutor : public Executor {
 
   // The run of these values, in front.
   Run& run_for(const NamedTensors& values) {
-    constexpr size_t kMostRuns = 8;
     const auto known = known_run(values);
     if (known != runs_.end()) {
       runs_.splice(runs_.begin(), runs_, known);
@@ -157,8 +166,8 @@ class ValuesExecutor : public Executor {
     for (const auto& [name, tensor] : values) own[name] = copied(tensor);
     const Program program =
         compile(Model(onnx::with_values(*program_->model, own)), program_->options);
-    const std::string on_cpu = program.handle()->model->run_time_structure();
-    if (!on_cpu.empty()) user_error("no plan for a GPU: {}", on_cpu);
+    const std::string& needs = program.handle()->model->needs_values;
+    if (!needs.empty()) user_error("no plan for a GPU: {}", needs);
     std::unique_ptr<Executor> executor = make_executor(program.handle(), options_);
     notes.insert(notes.end(), executor->notes.begin(), executor->notes.end());
     runs_.push_front({std::move(own), std::move(executor)});

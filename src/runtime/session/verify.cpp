@@ -10,7 +10,7 @@
 #include "ops/op_def.h"
 #include "reference/execute/evaluation.h"
 #include "reference/expressions/lanes.h"
-#include "runtime/program/step_bounds.h"
+#include "runtime/facts/step_bounds.h"
 #include "runtime/session/make_executor.h"
 
 namespace redfuser {

@@ -156,3 +156,14 @@ class TemporalConvolutions(nn.Module):
         for layer in self.layers:
             x = x + layer(x)
         return x
+
+
+class Detector(torch.nn.Module):
+    """A detector of torchvision on one image."""
+
+    def __init__(self, network):
+        super().__init__()
+        self.network = network
+
+    def forward(self, x):
+        return self.network([x[0]])

@@ -5,7 +5,8 @@
 
 `export` writes NAME.onnx, inputs and PyTorch's results in fp32 on the same weights, part by part in processes beside
 each other. `time` takes the median device time of resident runs, and for PyTorch the time in which its kernels are
-busy, with no gap between them counted. Errors are norms of differences from fp32 by the norm of the result. A network
+busy, with no gap between them counted; beside them the host's time of a run, which counts where sizes depend on data
+and both wait for the host. Errors are norms of differences from fp32 by the norm of the result. A network
 that cannot be exported or run is named with its error. Needs a GPU, torch, transformers, torchvision, timm, onnxscript.
 """
 
@@ -17,6 +18,7 @@ import os
 import pathlib
 import subprocess
 import tempfile
+import time
 
 import numpy as np
 import torch
@@ -56,18 +58,22 @@ class Flat(torch.nn.Module):
 
 def build(name, device):
     torch.manual_seed(1)
-    make, inputs = NETWORKS[name]
+    network = NETWORKS[name]
     with torch.device(device):
-        module = make()
+        module = network.make()
     if hasattr(getattr(module, "config", None), "use_cache"):
         module.config.use_cache = False
-    tensors = {key: value(device) for key, value in inputs.items()}
-    return Flat(module.to(device, torch.float16), list(tensors)).eval(), tensors
+    tensors = {key: value(device) for key, value in network.inputs.items()}
+    module = module.to(device, torch.float16 if network.half else torch.float32)
+    return Flat(module, list(tensors)).eval(), tensors
 
 
-def write_model(network, tensors, outputs, path):
+def write_model(network, tensors, outputs, path, traced):
     names = {"input_names": list(tensors), "output_names": [f"y{i}" for i in range(outputs)]}
     with contextlib.redirect_stdout(io.StringIO()):
+        if traced:
+            torch.onnx.export(network, tuple(tensors.values()), path, dynamo=False, opset_version=17, **names)
+            return
         torch.onnx.export(network, tuple(tensors.values()), path, dynamo=True, external_data=True, optimize=True,
                           verbose=False, opset_version=20, **names)
 
@@ -81,7 +87,7 @@ def export(name, folder, device):
     network, tensors = build(name, device)
     with torch.no_grad():
         half = [y.float().cpu().numpy() for y in network(*tensors.values())]
-        write_model(network, tensors, len(half), folder / f"{name}.onnx")
+        write_model(network, tensors, len(half), folder / f"{name}.onnx", NETWORKS[name].traced)
         floats = [x.float() if x.is_floating_point() else x for x in tensors.values()]
         exact = [y.cpu().numpy() for y in network.float()(*floats)]
     np.savez(folder / f"{name}.inputs.npz", **{key: x.cpu().numpy() for key, x in tensors.items()})
@@ -105,6 +111,16 @@ def busy_us(function):
     return round(sorted(sums)[len(sums) // 2], 1)
 
 
+def wall_us(function):
+    spans = []
+    for _ in range(TIMED_RUNS):
+        start = time.perf_counter()
+        function()
+        torch.cuda.synchronize()
+        spans.append((time.perf_counter() - start) * 1e6)
+    return round(sorted(spans)[len(spans) // 2], 1)
+
+
 def ours(name, folder, run):
     with tempfile.TemporaryDirectory() as scratch:
         result, outputs = pathlib.Path(scratch, "run.json"), pathlib.Path(scratch, "outputs.npz")
@@ -115,7 +131,9 @@ def ours(name, folder, run):
             raise RuntimeError(done.stderr.strip().splitlines()[-1])
         expected = np.load(folder / f"{name}.outputs.npz")
         got = np.load(outputs)
-        return {"us": round(json.loads(result.read_text())["time"]["compute_ms"]["median"] * 1e3, 1),
+        times = json.loads(result.read_text())["time"]
+        return {"us": round(times["compute_ms"]["median"] * 1e3, 1),
+                "wall_us": round(times["wall_ms"]["median"] * 1e3, 1),
                 "error": max(norm_error(got[key], expected[key]) for key in expected.files)}
 
 
@@ -124,6 +142,7 @@ def time_network(name, folder, run, device):
     network, tensors = build(name, device)
     with torch.no_grad():
         row["torch_us"] = busy_us(lambda: network(*tensors.values()))
+        row["torch_wall_us"] = wall_us(lambda: network(*tensors.values()))
     return row
 
 

@@ -1,8 +1,19 @@
-"""Networks by name, in the sizes of their authors: a function that makes the module, and one that makes its inputs."""
+"""Networks by name, in the sizes of their authors."""
+
+import typing
 
 import torch
 
 import modules
+
+
+class Network(typing.NamedTuple):
+    """A function that makes the module, those that make its inputs on a device, and how it is exported."""
+
+    make: typing.Callable
+    inputs: dict
+    traced: bool = False  # by the exporter that traces, whose files have sizes that depend on data
+    half: bool = True  # in fp16
 
 
 def random(*shape):
@@ -49,7 +60,11 @@ def hf(name, inputs, kind="Model", config=None, **options):
 
         return getattr(transformers, name + kind)(getattr(transformers, (config or name) + "Config")(**options))
 
-    return make, inputs
+    return Network(make, inputs)
+
+
+def traced(network):
+    return network._replace(traced=True)
 
 
 def vision(name, inputs=None, **options):
@@ -63,7 +78,21 @@ def vision(name, inputs=None, **options):
             function = getattr(function, part)
         return function(weights=None, **options)
 
-    return make, inputs or image()
+    return Network(make, inputs or image())
+
+
+def detector(name, size, heads, **options):
+    """A detector of torchvision in fp32; the weights of `heads` are made larger, so that its scores differ."""
+
+    def make():
+        import torchvision.models.detection
+
+        network = getattr(torchvision.models.detection, name)(weights=None, weights_backbone=None, **options)
+        for head in heads:
+            network.get_submodule(head).weight.data.mul_(30)
+        return modules.Detector(network.eval())
+
+    return Network(make, {"x": lambda device: torch.rand(1, 3, size, size, device=device)}, traced=True, half=False)
 
 
 def timm(name, inputs):
@@ -72,7 +101,7 @@ def timm(name, inputs):
 
         return library.create_model(name, pretrained=False)
 
-    return make, inputs
+    return Network(make, inputs)
 
 
 BASE = dict(hidden_size=768, num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072)
@@ -113,6 +142,8 @@ NETWORKS = {
     "bart": hf("Bart", pair(), encoder_layers=6, decoder_layers=6, **CODER),
     "whisper": hf("Whisper", {"input_features": random(1, 80, 3000), "decoder_input_ids": tokens(1, 64)},
                   encoder_layers=12, decoder_layers=12, **CODER),
+    # A mixture of experts whose tokens are picked by NonZero.
+    "switch": traced(hf("SwitchTransformers", {"input_ids": tokens(4, 256)}, "EncoderModel", num_experts=8)),
     # Images.
     "beit": hf("Beit", pixels(), use_relative_position_bias=True),
     "dinov2": hf("Dinov2", pixels(8, 518), image_size=518, patch_size=14),
@@ -154,20 +185,23 @@ NETWORKS = {
     "gcresnet": timm("gcresnet50t", image()),
     "botnet": timm("botnet26t_256", image(8, 256)),
     "volo": timm("volo_d1_224", image()),
-    "mixer": (modules.Mixer, image(16)),
+    "mixer": Network(modules.Mixer, image(16)),
+    "fasterrcnn": detector("fasterrcnn_resnet50_fpn", 640, ["rpn.head.cls_logits", "roi_heads.box_predictor.cls_score"],
+                           box_score_thresh=0.02),
+    "ssdlite": detector("ssdlite320_mobilenet_v3_large", 320, [], score_thresh=0.02),
     # Sound and video.
     "wav2vec2": hf("Wav2Vec2", sound(), "ForCTC"),
     "wavlm": hf("WavLM", sound()),
     "conformer": hf("Wav2Vec2Conformer", sound(), "ForCTC", vocab_size=32, position_embeddings_type="relative"),
     "ast": hf("AST", {"input_values": random(2, 1024, 128)}),
     "hifigan": hf("SpeechT5", {"spectrogram": random(1, 400, 80)}, "HifiGan", "SpeechT5HifiGan"),
-    "vits": hf("Vits", {"input_ids": tokens(1, 60, 38)}, use_stochastic_duration_prediction=False),
+    "vits": traced(hf("Vits", {"input_ids": tokens(1, 60, 38)}, use_stochastic_duration_prediction=False)),
     "videomae": hf("VideoMAE", {"pixel_values": random(1, 16, 3, 224, 224)}),
     "timesformer": hf("Timesformer", {"pixel_values": random(1, 8, 3, 224, 224)}),
     "patchtst": hf("PatchTST", {"past_values": random(32, 512, 7)}, "ForPrediction", num_input_channels=7,
                    context_length=512, patch_length=16, patch_stride=8, prediction_length=96),
-    "temporal": (modules.TemporalConvolutions, {"x": random(2, 512, 1600)}),
+    "temporal": Network(modules.TemporalConvolutions, {"x": random(2, 512, 1600)}),
     # Diffusion.
-    "unet": (modules.DiffusionUNet, {"x": random(2, 4, 64, 64), "time": random(2), "text": random(2, 77, 768)}),
-    "decoder": (modules.LatentDecoder, {"x": random(1, 4, 64, 64), "time": random(1, 8)}),
+    "unet": Network(modules.DiffusionUNet, {"x": random(2, 4, 64, 64), "time": random(2), "text": random(2, 77, 768)}),
+    "decoder": Network(modules.LatentDecoder, {"x": random(1, 4, 64, 64), "time": random(1, 8)}),
 }

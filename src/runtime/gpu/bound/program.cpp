@@ -184,7 +184,7 @@ std::vector<codegen::GpuStep> GpuProgram::generate_steps(const ir::Graph& own) {
       i = first - 1;
       continue;
     }
-    if (!host_.take(i, refusal)) user_error("{}; use --device cpu", refusal);
+    host_.take(i, refusal);
     form = {};
   }
   return forms;
@@ -202,7 +202,6 @@ void GpuProgram::load_steps(std::vector<codegen::GpuStep> forms, const SessionOp
     steps_.push_back(std::move(step.step));
   }
   notes_ = loader.take_notes();
-  for (std::string& note : host_.notes()) notes_.push_back(std::move(note));
   for (std::string& note : fallback.take_notes()) notes_.push_back(std::move(note));
 }
 

@@ -25,7 +25,7 @@ class GpuProgram {
   // Opens the GPU, generates and compiles every step and uploads the constants that steps read. A
   // kernel that does not compile or load is replaced by the next offer of its step, with a note.
   // Steps without a kernel are left to the CPU, with a note. Throws UserError for a missing GPU or
-  // library, or naming a node whose structure the run decides.
+  // library.
   GpuProgram(std::shared_ptr<const CompiledProgram> program, const SessionOptions& options);
 
   const CompiledProgram& compiled() const { return *program_; }
@@ -56,6 +56,7 @@ class GpuProgram {
   int64_t constant_bytes() const { return constant_memory_.bytes(); }
   // UserError if the constants take more than `memory_limit` bytes; 0: no limit.
   void check_limit(int64_t memory_limit) const;
+  // Of loading kernels.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:

@@ -1,4 +1,4 @@
-#include "runtime/program/step_bytes.h"
+#include "runtime/facts/step_bytes.h"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "runtime/program/step_bounds.h"
+#include "runtime/facts/step_bounds.h"
 
 #include <algorithm>
 #include <cmath>

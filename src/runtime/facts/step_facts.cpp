@@ -1,4 +1,4 @@
-#include "runtime/program/step_facts.h"
+#include "runtime/facts/step_facts.h"
 
 #include <algorithm>
 
@@ -95,22 +95,26 @@ StepFacts facts_of(const codegen::GpuStep& form, const std::vector<select::Offer
 }  // namespace runtime
 
 std::vector<StepFacts> Program::step_facts(const std::string& target) const {
-  codegen::Target machine = codegen::target_named(target);
+  const codegen::Target machine = codegen::target_named(target);
   if (!impl_->model->needs_values.empty()) return {};
-  codegen::place_values(machine, impl_->plan, impl_->appends, {});
-  const ir::Graph own = clone(impl_->graph());  // the program's takes no new expressions
-  const codegen::JoinedSteps joined(own, impl_->plan, machine, {});
-  std::vector<StepFacts> facts;
-  for (size_t i = 0; i < impl_->plan.steps.size(); ++i) {
-    facts.emplace_back();
-    if (std::holds_alternative<fuse::AliasStep>(impl_->plan.steps[i].kind)) continue;
-    try {
-      const codegen::GpuStep form = joined.generate(own, impl_->plan, i, machine);
-      facts.back() = runtime::facts_of(form, form.offers, select::KnownSizes());
-    } catch (const UserError& error) {
-      facts.back().refusal = error.what();
-    }
-  }
+  std::vector<StepFacts> facts(impl_->plan.steps.size());
+  runtime::visit_parts(
+      *impl_, [&](const runtime::CompiledProgram& program, const std::vector<size_t>& numbers) {
+        codegen::Target placed = machine;
+        codegen::place_values(placed, program.plan, program.appends, {});
+        const ir::Graph own = clone(program.graph());  // the program's takes no new expressions
+        const codegen::JoinedSteps joined(own, program.plan, placed, {});
+        for (size_t i = 0; i < numbers.size(); ++i) {
+          if (std::holds_alternative<fuse::AliasStep>(program.plan.steps[i].kind)) continue;
+          StepFacts& step = facts[numbers[i]];
+          try {
+            const codegen::GpuStep form = joined.generate(own, program.plan, i, placed);
+            step = runtime::facts_of(form, form.offers, select::KnownSizes());
+          } catch (const UserError& error) {
+            step.refusal = error.what();
+          }
+        }
+      });
   return facts;
 }
 
