@@ -65,6 +65,7 @@ DriverApi load_driver() {
   RF_BIND(cuOccupancyMaxActiveBlocksPerMultiprocessor);
   RF_BIND(cuOccupancyMaxActiveClusters);
   RF_BIND(cuTensorMapEncodeTiled);
+  RF_BIND(cuTensorMapEncodeIm2col);
   RF_BIND(cuLaunchKernelEx);
 #undef RF_BIND
   return api;

@@ -186,6 +186,9 @@ struct DriverApi {
   Result (*cuTensorMapEncodeTiled)(TensorMap*, int, unsigned, void*, const uint64_t*,
                                    const uint64_t*, const unsigned*, const unsigned*, int, int, int,
                                    int);
+  Result (*cuTensorMapEncodeIm2col)(TensorMap*, int, unsigned, void*, const uint64_t*,
+                                    const uint64_t*, const int*, const int*, unsigned, unsigned,
+                                    const unsigned*, int, int, int, int);
   Result (*cuLaunchKernelEx)(const LaunchConfig*, FunctionHandle, void**, void**);
 };
 

@@ -36,6 +36,31 @@ __device__ __forceinline__ void ptx_copy_box(unsigned shared, const TensorMap& m
       : "memory");
 }
 
+// Copies 64 channels of one tap of the windows that follow one another (im2col) from the position
+// (x, y[, z], image) on: its window's first element, which may be outside of the image. `dx`, `dy`,
+// `dz`: of the tap.
+__device__ __forceinline__ void ptx_copy_windows(unsigned shared, const TensorMap& map,
+                                                 unsigned barrier, int channel, int x, int y,
+                                                 int image, int dx, int dy) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], "
+      "[%1, {%3, %4, %5, %6}], [%2], {%7, %8};" ::"r"(shared),
+      "l"(&map), "r"(barrier), "r"(channel), "r"(x), "r"(y), "r"(image),
+      "h"(static_cast<unsigned short>(dx)), "h"(static_cast<unsigned short>(dy))
+      : "memory");
+}
+__device__ __forceinline__ void ptx_copy_windows(unsigned shared, const TensorMap& map,
+                                                 unsigned barrier, int channel, int x, int y, int z,
+                                                 int image, int dx, int dy, int dz) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], "
+      "[%1, {%3, %4, %5, %6, %7}], [%2], {%8, %9, %10};" ::"r"(shared),
+      "l"(&map), "r"(barrier), "r"(channel), "r"(x), "r"(y), "r"(z), "r"(image),
+      "h"(static_cast<unsigned short>(dx)), "h"(static_cast<unsigned short>(dy)),
+      "h"(static_cast<unsigned short>(dz))
+      : "memory");
+}
+
 // Copies by TMA that follow a barrier read what this thread has written to global memory.
 __device__ __forceinline__ void ptx_fence_global_copies() {
   asm volatile("fence.proxy.async.global;" ::: "memory");

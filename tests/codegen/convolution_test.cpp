@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/convolution/convolution_config.h"
+#include "codegen/convolution/window_product.h"
 #include "codegen/orders/memory_orders.h"
 #include "codegen/select/convolution_select.h"
 #include "support/codegen_harness.h"
@@ -30,6 +31,25 @@ TEST_P(CodegenConvolutions, HaveTheKernelOfTheirFamily) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Graphs, CodegenConvolutions, ::testing::ValuesIn(convolution_graphs()),
+                         name_of_convolution);
+
+class CodegenWindowProducts : public ::testing::TestWithParam<ConvolutionGraph> {};
+
+// In registers, on the architecture that has the copies of windows.
+TEST_P(CodegenWindowProducts, AreHoppers) {
+  for (const char* name : {"sm_80", "sm_90a", "sm_100a"}) {
+    const codegen::Target target = codegen::target_named(name);
+    const GeneratedModel model = generate_model(Model::parse(GetParam().text), target);
+    std::vector<codegen::KernelLaunch> kernels;
+    for (const codegen::KernelLaunch& kernel : model.kernels) {
+      if (kernel.family == GetParam().family) kernels.push_back(kernel);
+    }
+    EXPECT_EQ(kernels.size(), target.architecture == 90 ? 1u : 0u) << name;
+    if (Compiler::find()) expect_compiles(kernels, target.architecture);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Graphs, CodegenWindowProducts, ::testing::ValuesIn(window_graphs()),
                          name_of_convolution);
 
 // Kernels of drawn convolutions compile without spills, whatever family computes them.
@@ -69,7 +89,9 @@ void expect_configurations(const ConvolutionGraph& graph, int64_t size, codegen:
       const size_t before = kernels.size();
       for (const codegen::GpuCall& call : form.calls) {
         const auto* kernel = std::get_if<codegen::KernelLaunch>(&call);
-        if (kernel != nullptr && kernel->family == graph.family) kernels.push_back(*kernel);
+        if (kernel != nullptr && codegen::is_convolution_family(kernel->family)) {
+          kernels.push_back(*kernel);
+        }
       }
       EXPECT_EQ(kernels.size(), before + 1) << graph.name;
     }
@@ -104,20 +126,36 @@ TEST(CodegenConvolutions, OpenBatchesAreServedByTheirNumber) {
       codegen::target_named("sm_90a"));
   for (const int64_t images : {0, 1, 6, 40, 200, 2000}) {
     const std::vector<int64_t> symbols(1024, images);
-    int running = 0, blocks = 0;
+    std::vector<codegen::KernelConfig> running;
     for (const codegen::KernelLaunch& kernel : model.kernels) {
-      if (kernel.family != codegen::kConvolutionFamily) continue;
+      if (!codegen::is_convolution_family(kernel.family)) continue;
       if (evaluate_size(kernel.grid[0], symbols) == 0) continue;
-      ++running;
-      blocks = codegen::KernelConfig{kernel.family, kernel.config}.at("blocks");
+      running.push_back({kernel.family, kernel.config});
     }
-    EXPECT_EQ(running, images > 0) << images;
+    EXPECT_EQ(running.size(), images > 0 ? 1u : 0u) << images;
     if (images == 1) {
-      EXPECT_GE(blocks, 4);
+      EXPECT_GE(running.at(0).at("blocks"), 4);
     }
     if (images == 2000) {
-      EXPECT_EQ(blocks, 1);
+      EXPECT_EQ(running.at(0).at("blocks"), 1);
     }
+  }
+}
+
+// Few images have tiles of single warps, and many those of warpgroups.
+TEST(CodegenConvolutions, OpenBatchesHaveTheFasterFamily) {
+  const std::vector<ConvolutionGraph> graphs = window_graphs();
+  const GeneratedModel model =
+      generate_model(Model::parse(graphs.back().text), codegen::target_named("sm_90a"));
+  for (const int64_t images : {1, 64}) {
+    const std::vector<int64_t> symbols(1024, images);
+    std::vector<std::string> running;
+    for (const codegen::KernelLaunch& kernel : model.kernels) {
+      if (evaluate_size(kernel.grid[0], symbols) == 0) continue;
+      if (codegen::is_convolution_family(kernel.family)) running.push_back(kernel.family);
+    }
+    const char* family = images == 1 ? codegen::kConvolutionFamily : codegen::kWindowProductFamily;
+    EXPECT_EQ(running, std::vector<std::string>{family});
   }
 }
 

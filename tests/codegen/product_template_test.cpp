@@ -41,7 +41,7 @@ std::string kernel(const Product& product) {
              "    ProductSizes sizes) {{\n"
              "  extern __shared__ char memory[];\n"
              "  ProductTiles<Tile> product(memory, sizes);\n"
-             "  if (product.load(true, false, {2})) return;\n"
+             "  if (product.load(MatrixOperands{{true, false}}, {2})) return;\n"
              "  Values<float, {3}> bias = {{}};\n"
              "  product.multiply(sizes.columns % 8 == 0 && aligned(y),\n"
              "      [&](int, const Group<{3}>& group) {{ bias = group.load(c, 0); }},\n"

@@ -47,6 +47,9 @@ TEST_P(CudaConvolution, AgreesWithTheCpu) {
 INSTANTIATE_TEST_SUITE_P(Graphs, CudaConvolution, testing::ValuesIn(convolution_graphs()),
                          name_of_convolution);
 
+INSTANTIATE_TEST_SUITE_P(Windows, CudaConvolution, testing::ValuesIn(window_graphs()),
+                         name_of_convolution);
+
 class CudaConvolutionDraws : public testing::TestWithParam<unsigned> {};
 
 // fp32 operands that are rounded to TF32 are off by about 3e-4.

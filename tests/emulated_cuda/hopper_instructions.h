@@ -36,7 +36,7 @@ inline void complete_bytes(unsigned address, int bytes) {
 inline void copy_box(unsigned to, const void* map, unsigned barrier, const int* at, int rank) {
   TensorMapBits bits;
   std::memcpy(&bits, map, sizeof bits);
-  if (static_cast<int>(bits.rank) != rank || to % 128 != 0) std::abort();
+  if (static_cast<int>(bits.rank) != rank || to % 128 != 0 || bits.windows) std::abort();
   unsigned count = 1;
   for (int i = 0; i < rank; ++i) count *= bits.box[i];
   for (unsigned n = 0; n < count; ++n) {
@@ -53,6 +53,38 @@ inline void copy_box(unsigned to, const void* map, unsigned barrier, const int* 
     element = inside ? *reinterpret_cast<const unsigned short*>(bits.address + offset) : 0;
   }
   complete_bytes(barrier, static_cast<int>(2 * count));
+}
+
+// `at`: the channel, the place of the first window, and its image; `tap`: within windows.
+inline void copy_windows(unsigned to, const void* map, unsigned barrier, std::vector<int> at,
+                         const std::vector<int>& tap) {
+  TensorMapBits bits;
+  std::memcpy(&bits, map, sizeof bits);
+  const size_t spatial = tap.size();
+  if (bits.rank != spatial + 2 || to % 128 != 0 || !bits.windows) std::abort();
+  unsigned n = 0;
+  for (int window = 0; window < bits.box[1]; ++window) {
+    for (int channel = 0; channel < bits.box[0]; ++channel, ++n) {
+      int64_t offset = 0;
+      bool inside = true;
+      for (size_t i = 0; i < bits.rank; ++i) {
+        const bool along = i > 0 && i <= spatial;
+        const int64_t place = at[i] + (i == 0 ? channel : along ? tap[i - 1] : 0);
+        inside = inside && place >= 0 && place < static_cast<int64_t>(bits.dims[i]);
+        offset += place * static_cast<int64_t>(i == 0 ? 2 : bits.strides[i - 1]);
+      }
+      auto& element = shared<unsigned short>(swizzled(to + 2 * n, bits.swizzle));
+      element = inside ? *reinterpret_cast<const unsigned short*>(bits.address + offset) : 0;
+    }
+    size_t axis = 0;
+    for (; axis < spatial; ++axis) {
+      at[axis + 1] += bits.steps[axis];
+      if (at[axis + 1] < static_cast<int64_t>(bits.dims[axis + 1]) + bits.upper[axis]) break;
+      at[axis + 1] = bits.lower[axis];
+    }
+    if (axis == spatial) ++at[spatial + 1];
+  }
+  complete_bytes(barrier, static_cast<int>(2 * n));
 }
 
 }  // namespace emulated
@@ -115,6 +147,14 @@ template <class... At>
 void ptx_copy_box(unsigned shared, const TensorMap& map, unsigned barrier, At... at) {
   const int places[] = {at...};
   emulated::copy_box(shared, &map, barrier, places, sizeof...(At));
+}
+inline void ptx_copy_windows(unsigned shared, const TensorMap& map, unsigned barrier, int channel,
+                             int x, int y, int image, int dx, int dy) {
+  emulated::copy_windows(shared, &map, barrier, {channel, x, y, image}, {dx, dy});
+}
+inline void ptx_copy_windows(unsigned shared, const TensorMap& map, unsigned barrier, int channel,
+                             int x, int y, int z, int image, int dx, int dy, int dz) {
+  emulated::copy_windows(shared, &map, barrier, {channel, x, y, z, image}, {dx, dy, dz});
 }
 inline void ptx_fence_global_copies() {}
 inline void ptx_prefetch_map(const TensorMap&) {}

@@ -73,8 +73,17 @@ void write_map(const MapArguments& given) {
   bits.address = reinterpret_cast<uint64_t>(given.address);
   bits.rank = static_cast<uint8_t>(given.rank), bits.swizzle = static_cast<uint8_t>(given.swizzle);
   for (unsigned i = 0; i < given.rank; ++i) {
-    bits.dims[i] = given.dims[i], bits.box[i] = static_cast<uint16_t>(given.box[i]);
+    bits.dims[i] = given.dims[i];
     if (i > 0) bits.strides[i - 1] = given.strides[i - 1];
+  }
+  bits.windows = given.lower != nullptr;
+  for (unsigned i = 0; i < (bits.windows ? 2 : given.rank); ++i) {
+    bits.box[i] = static_cast<uint16_t>(given.box[i]);
+  }
+  for (unsigned i = 0; bits.windows && i < given.rank - 2; ++i) {
+    bits.lower[i] = static_cast<int8_t>(given.lower[i]);
+    bits.upper[i] = static_cast<int8_t>(given.upper[i]);
+    bits.steps[i] = static_cast<int8_t>(given.steps[i + 1]);
   }
   std::memcpy(const_cast<void*>(given.map), &bits, sizeof bits);
 }

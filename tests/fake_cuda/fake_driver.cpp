@@ -320,6 +320,18 @@ Result cuTensorMapEncodeTiled(TensorMap* map, int dtype, unsigned rank, void* ad
   if (result == kSuccess) write_map(given);
   return result;
 }
+Result cuTensorMapEncodeIm2col(TensorMap* map, int dtype, unsigned rank, void* address,
+                               const uint64_t* dims, const uint64_t* strides, const int* lower,
+                               const int* upper, unsigned channels, unsigned pixels,
+                               const unsigned* steps, int interleave, int swizzle, int, int) {
+  const std::lock_guard lock(mutex);
+  const unsigned box[] = {channels, pixels};
+  const MapArguments given{map, dtype, rank,       address, dims,  strides,
+                           box, steps, interleave, swizzle, lower, upper};
+  const Result result = refused(map_problem(given));
+  if (result == kSuccess) write_map(given);
+  return result;
+}
 
 Result cuLaunchKernelEx(const LaunchConfig* config, FunctionHandle function, void** arguments,
                         void**) {

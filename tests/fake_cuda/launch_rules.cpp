@@ -96,6 +96,35 @@ std::string launch_problem(const cuda::LaunchConfig& config, const FunctionState
                 cluster_problem(config, function, architecture)});
 }
 
+namespace {
+
+Text box_problem(const MapArguments& given) {
+  for (unsigned i = 0; i < given.rank; ++i) {
+    Text problem = first(
+        {when(given.box[i] == 0, "no elements along a box"), over("a box", given.box[i], 256)});
+    if (!problem.empty()) return problem;
+  }
+  return "";
+}
+
+Text window_problem(const MapArguments& given) {
+  if (given.rank < 3) return "windows of rank " + text_of(given.rank);
+  static constexpr int kMost[] = {32767, 127, 15};  // of a corner, by spatial dimensions
+  const int most = kMost[given.rank - 3];
+  for (unsigned i = 0; i + 2 < given.rank; ++i) {
+    for (const int corner : {given.lower[i], given.upper[i]}) {
+      if (corner < -most - 1 || corner > most) return "a corner at " + std::to_string(corner);
+    }
+    const auto last = static_cast<int64_t>(given.dims[i + 1]) - 1 + given.upper[i];
+    if (last < given.lower[i]) return "no windows along a dimension";
+  }
+  return first({when(given.box[0] == 0 || given.box[1] == 0, "no elements of a copy"),
+                over("channels of a copy", given.box[0], 256),
+                over("windows of a copy", given.box[1], 1024)});
+}
+
+}  // namespace
+
 std::string map_problem(const MapArguments& given) {
   constexpr uint64_t kLargestStride = uint64_t{1} << 40, kLargestDim = uint64_t{1} << 32;
   static constexpr unsigned kSwizzleBytes[] = {0, 32, 64, 128};  // by swizzle
@@ -115,14 +144,14 @@ std::string map_problem(const MapArguments& given) {
     const uint64_t stride = i > 0 ? given.strides[i - 1] : 0;
     problem = first({when(given.dims[i] == 0, "no elements along a dimension"),
                      over("a dimension", given.dims[i], kLargestDim),
-                     when(given.box[i] == 0, "no elements along a box"),
-                     over("a box", given.box[i], 256), over("a stride", stride, kLargestStride - 1),
+                     over("a stride", stride, kLargestStride - 1),
                      when(stride % unit != 0, "a stride of " + text_of(stride) + " bytes"),
                      when(given.steps[i] == 0, "an element stride of 0"),
                      over("an element stride", given.steps[i], 8)});
     if (!problem.empty()) return problem;
   }
-  if (given.interleave != 0) return "";
+  problem = given.lower != nullptr ? window_problem(given) : box_problem(given);
+  if (!problem.empty() || given.interleave != 0) return problem;
   const unsigned inner = given.box[0] * bytes;
   return first({when(inner % 16 != 0, "a box of " + text_of(inner) + " bytes"),
                 given.swizzle == 0

@@ -27,7 +27,8 @@ std::string launch_problem(const cuda::LaunchConfig& config, const FunctionState
 // The same of so many bytes as the most of a function's dynamic shared memory.
 std::string shared_problem(int bytes, const FunctionState& function, int architecture);
 
-// The arguments of cuTensorMapEncodeTiled.
+// The arguments of cuTensorMapEncodeTiled, or with `lower` and `upper` of cuTensorMapEncodeIm2col,
+// whose box are the channels and the pixels of a copy.
 struct MapArguments {
   const void* map;
   int dtype;
@@ -36,6 +37,7 @@ struct MapArguments {
   const uint64_t *dims, *strides;
   const unsigned *box, *steps;
   int interleave, swizzle;
+  const int *lower = nullptr, *upper = nullptr;
 };
 // Why they are refused; empty if they are not.
 std::string map_problem(const MapArguments& given);

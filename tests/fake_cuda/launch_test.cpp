@@ -98,6 +98,11 @@ struct Map {
   alignas(64) char bytes[128 + 64];
   uint64_t dims[6] = {64, 100, 8, 1, 1, 1}, strides[5] = {128, 12800, 102400, 102400, 102400};
   unsigned box[6] = {64, 64, 1, 1, 1, 1}, steps[6] = {1, 1, 1, 1, 1, 1};
+  int lower[3] = {-1, -1, -1}, upper[3] = {-1, -1, -1};
+  void take_windows() {
+    given.rank = 4, given.lower = lower, given.upper = upper;
+    box[1] = 128;
+  }
   MapArguments given{bytes,
                      cuda::kMapFloat16,
                      3,
@@ -139,6 +144,13 @@ TEST(LaunchRules, OfTensorMaps) {
       {[](Map& m) { m.box[0] = 72, m.given.swizzle = 0; }, ""},
       {[](Map& m) { m.steps[1] = 9; }, "an element stride 9"},
       {[](Map& m) { m.steps[1] = 0; }, "an element stride of 0"},
+      {[](Map& m) { m.take_windows(); }, ""},
+      {[](Map& m) { m.take_windows(), m.box[1] = 1025; }, "windows of a copy 1025 is over 1024"},
+      {[](Map& m) { m.take_windows(), m.lower[1] = -129; }, "a corner at -129"},
+      {[](Map& m) { m.take_windows(), m.upper[0] = 128; }, "a corner at 128"},
+      {[](Map& m) { m.take_windows(), m.given.rank = 5, m.lower[2] = -17; }, "a corner at -17"},
+      {[](Map& m) { m.take_windows(), m.upper[0] = -102; }, "no windows along a dimension"},
+      {[](Map& m) { m.take_windows(), m.given.rank = 2; }, "windows of rank 2"},
   };
   for (const MapCase& c : cases) {
     Map map;

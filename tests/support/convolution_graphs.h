@@ -131,6 +131,36 @@ inline std::vector<ConvolutionGraph> convolution_graphs() {
   };
 }
 
+// Those that sm_90's tiles of warpgroups compute, with filters of the caller. The numbers of
+// results, channels and filters are no multiples of tiles.
+inline std::vector<ConvolutionGraph> window_graphs() {
+  const auto graph = [](const std::string& name, const std::string& input,
+                        const std::string& filter, const std::string& result,
+                        const std::string& body) {
+    return ConvolutionGraph{name, "convolution_tile",
+                            "<ir_version: 10, opset_import: [\"\" : 22]> g (float16" + input +
+                                " x, float16" + filter + " w) => (float16" + result + " y) { " +
+                                body + " }"};
+  };
+  return {
+      graph("filters_by_positions", "[5, 64, 60, 68]", "[250, 64, 3, 3]", "[p, q, r, s]",
+            "c = Conv<pads = [1, 1, 1, 1]>(x, w) y = Sigmoid(c)"),
+      graph("positions_by_filters", "[5, 120, 61, 67]", "[248, 120, 3, 3]", "[p, q, r, s]",
+            "c = Conv<pads = [1, 0, 2, 1]>(x, w) r = Relu(c) "
+            "y = MaxPool<kernel_shape = [2, 2]>(r)"),
+      graph("strided", "[2, 64, 129, 127]", "[256, 64, 3, 5]", "[p, q, r, s]",
+            "c = Conv<pads = [1, 2, 1, 2], strides = [2, 1]>(x, w) y = Sigmoid(c)"),
+      graph("dilated", "[4, 64, 64, 66]", "[256, 64, 3, 3]", "[p, q, r, s]",
+            "c = Conv<pads = [2, 3, 2, 3], dilations = [2, 3]>(x, w) y = Sigmoid(c)"),
+      graph("signals", "[4, 64, 4104]", "[256, 64, 5]", "[p, q, r]",
+            "c = Conv<pads = [2, 2]>(x, w) y = Sigmoid(c)"),
+      graph("volumes", "[1, 64, 17, 31, 33]", "[256, 64, 3, 2, 3]", "[p, q, r, s, v]",
+            "c = Conv<pads = [1, 1, 1, 1, 0, 1]>(x, w) y = Sigmoid(c)"),
+      graph("any_number_of_images", "[n, 64, 60, 68]", "[256, 64, 3, 3]", "[p, q, r, s]",
+            "c = Conv<pads = [1, 1, 1, 1]>(x, w) y = Sigmoid(c)"),
+  };
+}
+
 inline std::string name_of_convolution(const testing::TestParamInfo<ConvolutionGraph>& info) {
   return info.param.name;
 }

@@ -64,6 +64,18 @@ struct TmaView {
   std::vector<ir::Expr> dims;     // 3 to 5
   std::vector<ir::Expr> strides;  // elements, of every dimension but the first
   std::vector<int> box;           // elements of a copy, per dimension
+  // As cuda::TensorLayout has them, for copies of windows. Empty for boxes.
+  std::vector<ir::Expr> lower = {}, upper = {};
+  std::vector<int> steps = {};
+
+  // The offset, then all sizes.
+  std::vector<ir::Expr> sizes() const {
+    std::vector<ir::Expr> all = {offset};
+    for (const auto* list : {&dims, &strides, &lower, &upper}) {
+      all.insert(all.end(), list->begin(), list->end());
+    }
+    return all;
+  }
 };
 
 inline constexpr int kLaunchCounters = 4096;

@@ -107,41 +107,51 @@ std::optional<TmaView> ProductText::columns_view(const ProductCall& call) {
                      call.batch, call.b_batch, {TmaTile::kSlabColumns, kDepth, 1});
 }
 
-std::optional<KernelLaunch> ProductText::launch(const std::string& comment) {
-  group_.merge_rows(call_.m);
-  by_rows_ = !call_.b_column->is_constant(1);
-  const auto a = rows_view();
-  if (!a) return std::nullopt;
-  std::vector<TmaView> b;
+std::vector<TmaView> ProductText::views() {
+  by_rows_ = windows_ != nullptr || !call_.b_column->is_constant(1);
+  if (windows_ != nullptr) return {windows_->rows, windows_->columns};
+  std::vector<TmaView> views;
+  if (const auto a = rows_view()) views.push_back(*a);
   for (const ProductCall& call : calls_) {
     const auto view = columns_view(call);
-    if (!view || (!b.empty() && view->dims[2] != b[0].dims[2])) return std::nullopt;
-    b.push_back(*view);
+    const bool alike = view && (views.size() < 2 || view->dims[2] == views[1].dims[2]);
+    if (alike && !views.empty()) views.push_back(*view);
   }
+  return views.size() == calls_.size() + 1 ? views : std::vector<TmaView>();
+}
+
+std::optional<KernelLaunch> ProductText::launch(const std::string& comment) {
+  group_.merge_rows(call_.m);
+  const std::vector<TmaView> views = this->views();
+  if (views.empty()) return std::nullopt;
   // Accesses are as wide as rows are aligned.
   width_ = group_.consecutive() ? widest() : 1;
   width_ = std::min(width_, width_of(pool_, call_.n));
-  load(*a, b);
+  load(views);
   multiply();
-  KernelLaunch launch =
-      kernel_.launch(kProductKernelFamily, comment, {"device/product/product_loop.cuh"},
-                     tile_text(), emitter_.close(), kThreads, 1);
+  KernelLaunch launch = kernel_.launch(
+      windows_ != nullptr ? windows_->family : kProductKernelFamily, comment,
+      {"device/product/product_loop.cuh"}, tile_text(), emitter_.close(), kThreads, 1);
   launch.shared = TmaTile::kAlignment + kRingBytes + kStagedBytes + kBarrierBytes;
   launch.grid[0] =
       pool_.make(ir::ExprOp::Min, {tile_count(), pool_.integer(builder_.target.multiprocessors)});
   return launch;
 }
 
-void ProductText::load(const TmaView& a, const std::vector<TmaView>& b) {
+void ProductText::load(const std::vector<TmaView>& views) {
+  std::string maps;
+  for (const TmaView& view : views) maps += ", " + kernel_.view(view);
   const auto batches = [](const TmaView& view) { return !view.dims[2]->is_constant(1); };
-  std::string views = kernel_.view(a);
-  for (const TmaView& view : b) views += ", " + kernel_.view(view);
+  const std::string operands =
+      windows_ != nullptr
+          ? windows_->operands(kernel_)
+          : fmt::format("MatrixOperands{{{}, {}}}", batches(views[0]), batches(views[1]));
   emitter_.line(fmt::format(
       "extern __shared__ char memory[];\n"
       "ProductTiles<Tile> product(memory, {{{}, {}, {}, {}, {}, {}}});\n"
-      "if (product.load({}, {}, {})) return;",
+      "if (product.load({}{})) return;",
       kernel_.size(call_.m), kernel_.size(call_.n), kernel_.size(call_.k), kernel_.size(rows()),
-      kernel_.size(columns()), kernel_.size(tile_count()), batches(a), batches(b[0]), views));
+      kernel_.size(columns()), kernel_.size(tile_count()), operands, maps));
 }
 
 std::optional<KernelLaunch> product_kernel(StepBuilder& builder, const fuse::ProductStep& step,
@@ -159,6 +169,16 @@ std::optional<KernelLaunch> product_kernel(StepBuilder& builder, const fuse::Pro
   std::optional<KernelLaunch> launch = ProductText(builder, step, calls, epilogue).launch(comment);
   const double time = launch ? product_kernel_time(builder, call, calls.size()) : HUGE_VAL;
   if (time < HUGE_VAL) launch->time = time;
+  return launch;
+}
+
+KernelLaunch window_product_kernel(StepBuilder& builder, const fuse::ProductStep& step,
+                                   const ProductCall& call, const ProductWindows& windows,
+                                   const ProductEpilogue& epilogue, const std::string& comment) {
+  const std::vector<ProductCall> calls = {call};
+  KernelLaunch launch = *ProductText(builder, step, calls, epilogue, &windows).launch(comment);
+  const double time = product_kernel_time(builder, call, 1);
+  if (time < HUGE_VAL) launch.time = time;
   return launch;
 }
 

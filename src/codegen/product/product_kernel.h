@@ -1,8 +1,11 @@
 // Products of one matrix with others on the tensor cores of sm_90, and any epilogue, in one kernel.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <string>
 
+#include "codegen/core/kernel_text.h"
 #include "codegen/core/step_builder.h"
 #include "codegen/matrix/product_epilogue.h"
 
@@ -17,6 +20,18 @@ std::optional<KernelLaunch> product_kernel(StepBuilder& builder, const fuse::Pro
                                            const std::vector<ProductCall>& calls,
                                            const ProductEpilogue& epilogue,
                                            const std::string& comment);
+
+// The operands of a product of windows of images and filters.
+struct ProductWindows {
+  const char* family;
+  TmaView rows, columns;
+  std::function<std::string(KernelText&)> operands;  // the text of WindowOperands
+};
+// By the same tiles, for terms in steps of device/product/product_operands.cuh: sizes and the type
+// of `call` are used.
+KernelLaunch window_product_kernel(StepBuilder& builder, const fuse::ProductStep& step,
+                                   const ProductCall& call, const ProductWindows& windows,
+                                   const ProductEpilogue& epilogue, const std::string& comment);
 
 // Microseconds by estimate of `products` products like `call` at the builder's sizes. Infinite for
 // unknown sizes, and for more products than a tile takes.

@@ -15,12 +15,14 @@ namespace redfuser::codegen {
 class ProductText {
  public:
   ProductText(StepBuilder& builder, const fuse::ProductStep& step,
-              const std::vector<ProductCall>& calls, const ProductEpilogue& epilogue)
+              const std::vector<ProductCall>& calls, const ProductEpilogue& epilogue,
+              const ProductWindows* windows = nullptr)
       : builder_(builder),
         pool_(builder.pool()),
         step_(step),
         calls_(calls),
         call_(calls[0]),
+        windows_(windows),
         kernel_(builder.kernel()),
         emitter_(kernel_),
         group_(emitter_, step, epilogue) {}
@@ -47,10 +49,12 @@ class ProductText {
   int tile_columns() const { return columns_of_each(calls_.size()); }
   ir::Expr columns() { return ceil_div(pool_, call_.n, tile_columns()); }
   ir::Expr tile_count() { return pool_.mul(call_.batch, pool_.mul(rows(), columns())); }
-  // The operands' tensor maps.
+  // The operands' tensor maps: the rows', then the columns' of each product; empty if TMA cannot
+  // load one.
+  std::vector<TmaView> views();
   std::optional<TmaView> rows_view();
   std::optional<TmaView> columns_view(const ProductCall& call);
-  void load(const TmaView& a, const std::vector<TmaView>& b);
+  void load(const std::vector<TmaView>& views);
 
   void multiply();
   std::string tile_text() const;
@@ -59,7 +63,8 @@ class ProductText {
   ir::ExprPool& pool_;
   const fuse::ProductStep& step_;
   const std::vector<ProductCall>& calls_;
-  const ProductCall& call_;  // the first
+  const ProductCall& call_;        // the first
+  const ProductWindows* windows_;  // null: of matrices
   KernelText kernel_;
   Emitter emitter_;
   GroupEpilogue group_;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "device/hopper.cuh"
+#include "device/product/product_operands.cuh"
 #include "device/product/product_ring.cuh"
 #include "device/product/ptx_product.cuh"
 #include "device/ptx_hopper.cuh"
@@ -22,10 +23,6 @@ constexpr int kStagedLines = kWarpLines * 2 / static_cast<int>(sizeof(S));
 template <typename S>
 constexpr int kStagedPitch = kTileColumns + 16 / static_cast<int>(sizeof(S));
 
-struct TilePlace {
-  int row, column, batch;  // of the tile's first element
-};
-
 // Consecutive tiles go down a few rows of tiles before the next columns, so that concurrent tiles
 // share operands in L2. A tile has `Columns` columns of each product.
 template <int Columns>
@@ -39,19 +36,20 @@ __device__ __forceinline__ TilePlace place_tile(unsigned tile, unsigned rows, un
 }
 
 // A stage of the ring has a's rows over 64 elements of the contracted axis, then the columns of
-// each b. Returns the next use.
-template <bool ByRows, typename... Maps>
+// each b. Operands: of product_operands.cuh. Returns the next use.
+template <bool ByRows, typename Operands, typename... Maps>
 __device__ __forceinline__ unsigned load_tile(unsigned ring_at, const Ring<kTileStages>& ring,
-                                              unsigned use, int steps, TilePlace place, int a_batch,
-                                              int b_batch, const TensorMap& a, const Maps&... b) {
+                                              unsigned use, int steps, const TilePlace& place,
+                                              const Operands& operands, const TensorMap& a,
+                                              const Maps&... b) {
   constexpr int kColumns = kTileColumns / sizeof...(b);
+  const typename Operands::Tile tile = operands.tile(place);
   for (int i = 0; i < steps; ++i, ++use) {
-    const unsigned full = ring.acquire(use, kTileBytes);
+    const unsigned full = ring.acquire(use, kTileBytes - Operands::kMissingBytes);
     const unsigned to = ring_at + use % kTileStages * kTileBytes;
-    const int depth = i * kTileDepth;
-    ptx_copy_box(to, a, full, depth, place.row, a_batch);
+    tile.copy_rows(to, a, full, i);
     unsigned columns_at = to + kRowBytes;
-    ((load_columns<ByRows, kColumns>(columns_at, b, full, place.column, depth, b_batch),
+    ((tile.template copy_columns<ByRows, kColumns>(columns_at, b, full, i),
       columns_at += kColumns * kTileDepth * 2),
      ...);
   }

@@ -41,9 +41,9 @@ class ProductTiles {
   }
 
   // Loads the operands of all tiles in the warpgroup for it, whose threads are then done: true. The
-  // others call multiply(). Batches: false of operands that all batches share.
-  template <typename... Maps>
-  __device__ __forceinline__ bool load(bool a_batches, bool b_batches, const TensorMap& a,
+  // others call multiply(). Operands: of product_operands.cuh.
+  template <typename Operands, typename... Maps>
+  __device__ __forceinline__ bool load(const Operands& operands, const TensorMap& a,
                                        const Maps&... b) {
     static_assert(sizeof...(b) == Tile::kProducts);
     constexpr int kLoadRegisters = 24, kMultiplyRegisters = 240;
@@ -56,9 +56,7 @@ class ProductTiles {
     unsigned use = 0;
     for (unsigned tile = blockIdx.x; tile < tiles_; tile += gridDim.x) {
       const TilePlace place = this->place(tile);
-      use =
-          load_tile<Tile::kByRows>(ring_at_, ring_, use, steps_, place, a_batches ? place.batch : 0,
-                                   b_batches ? place.batch : 0, a, b...);
+      use = load_tile<Tile::kByRows>(ring_at_, ring_, use, steps_, place, operands, a, b...);
     }
     return true;
   }

@@ -51,7 +51,7 @@ class Description {
                     hash_text(launch.source, 2), of(launch.sizes),
                     of({launch.grid[0], launch.grid[1], launch.grid[2]}));
     for (const codegen::TmaView& view : launch.views) {
-      text += fmt::format(" view {} {} {}", of(view.offset), of(view.dims), of(view.strides));
+      text += fmt::format(" view {}", of(view.sizes()));
     }
     return text;
   }

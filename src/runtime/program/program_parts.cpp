@@ -207,7 +207,6 @@ class PartMaker {
     free_values(plan.steps, *graph);
     plan.graph = graph;
     make_guards(*made);
-    if (number > 0) made->input_guards.clear();
     return made;
   }
 

@@ -52,6 +52,9 @@ cuda::TensorMap BoundProgram::encode(const codegen::TmaView& view, const Places&
     layout.strides.push_back(static_cast<uint64_t>(size(stride)) * width);
   }
   for (const int edge : view.box) layout.box.push_back(static_cast<unsigned>(edge));
+  for (const ir::Expr first : view.lower) layout.lower.push_back(static_cast<int>(size(first)));
+  for (const ir::Expr last : view.upper) layout.upper.push_back(static_cast<int>(size(last)));
+  for (const int step : view.steps) layout.steps.push_back(static_cast<unsigned>(step));
   const uint64_t offset = static_cast<uint64_t>(size(view.offset)) * width;
   return cuda::encode_tensor_map(layout, resolve(view.buffer, scratch) + offset, name);
 }

@@ -11,9 +11,8 @@ std::vector<ir::Expr> sizes_of(const codegen::KernelLaunch& launch) {
   std::vector<ir::Expr> sizes = launch.sizes;
   sizes.insert(sizes.end(), std::begin(launch.grid), std::end(launch.grid));
   for (const codegen::TmaView& view : launch.views) {
-    sizes.push_back(view.offset);
-    sizes.insert(sizes.end(), view.dims.begin(), view.dims.end());
-    sizes.insert(sizes.end(), view.strides.begin(), view.strides.end());
+    const std::vector<ir::Expr> own = view.sizes();
+    sizes.insert(sizes.end(), own.begin(), own.end());
   }
   return sizes;
 }
