@@ -5,11 +5,11 @@
 #include "device/reduce.cuh"
 #include "device/product/product_loop.cuh"
 using Tile = ProductTile<half_t, half_t, 1, 8, false, true, true>;
-extern "C" __global__ void __launch_bounds__(384, 1) product_tile_dot_f16_a96cce0b(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, const half_t* __restrict__ p0, half_t* __restrict__ p1) {
+extern "C" __global__ void __launch_bounds__(384, 1) product_tile_dot_f16_716ba8f5(const __grid_constant__ TensorMap m0, const __grid_constant__ TensorMap m1, const half_t* __restrict__ p0, half_t* __restrict__ p1) {
   ptx_launch_dependents();
   extern __shared__ char memory[];
   ProductTiles<Tile> product(memory, {2048ll, 4096ll, 1024ll, 16ll, 16ll, 256ll});
-  if (product.load(false, false, m0, m1)) return;
+  if (product.load(MatrixOperands{false, false}, m0, m1)) return;
   Values<float, Tile::kWidth> g0;
   const Divisor by0 = divisor_of((0x1.6a09e6p+0f));
   product.multiply(aligned(p0) && aligned(p1),
