@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <limits>
 
 #include "base/error.h"
@@ -23,14 +24,50 @@ Box read_box(const float* at, bool centered) {
           std::max(at[1], at[3])};
 }
 
-bool overlaps(const Box& a, const Box& b, float threshold) {
-  float height = std::min(a.y2, b.y2) - std::max(a.y1, b.y1);
-  float width = std::min(a.x2, b.x2) - std::max(a.x1, b.x1);
-  if (height <= 0 || width <= 0) return false;
-  float area_a = a.area(), area_b = b.area(), common = height * width;
-  if (area_a <= 0 || area_b <= 0) return false;
-  return common / (area_a + area_b - common) > threshold;
-}
+// The boxes that are kept so far, coordinate by coordinate, so that one is compared with many at
+// once.
+class KeptBoxes {
+ public:
+  int64_t size() const { return static_cast<int64_t>(numbers_.size()); }
+  const ChargedVector<int64_t>& numbers() const { return numbers_; }
+
+  void add(int64_t number, const Box& box) {
+    numbers_.push_back(number);
+    const float values[] = {box.y1, box.x1, box.y2, box.x2, box.area()};
+    for (size_t i = 0; i < std::size(values); ++i) coordinates_[i].push_back(values[i]);
+  }
+
+  // Whether the intersection of `box` and a kept one is above `threshold` of their union.
+  bool overlap(const Box& box, float threshold) const {
+    constexpr int64_t kTogether = 64;
+    if (box.area() <= 0) return false;
+    for (int64_t begin = 0; begin < size(); begin += kTogether) {
+      if (overlap(box, threshold, begin, std::min(begin + kTogether, size()))) return true;
+    }
+    return false;
+  }
+
+ private:
+  bool overlap(const Box& box, float threshold, int64_t begin, int64_t end) const {
+    const float *y1 = coordinates_[0].data(), *x1 = coordinates_[1].data(),
+                *y2 = coordinates_[2].data(), *x2 = coordinates_[3].data(),
+                *areas = coordinates_[4].data();
+    const float area = box.area();
+    int found = 0;
+    for (int64_t i = begin; i < end; ++i) {
+      const float height = std::min(box.y2, y2[i]) - std::max(box.y1, y1[i]);
+      const float width = std::min(box.x2, x2[i]) - std::max(box.x1, x1[i]);
+      const float common = height * width;
+      found |= static_cast<int>(height > 0) & static_cast<int>(width > 0) &
+               static_cast<int>(areas[i] > 0) &
+               static_cast<int>(common / (area + areas[i] - common) > threshold);
+    }
+    return found != 0;
+  }
+
+  ChargedVector<int64_t> numbers_;
+  ChargedVector<float> coordinates_[5];
+};
 
 struct Limits {
   int64_t count = 0;
@@ -40,20 +77,18 @@ struct Limits {
 // Indices of the boxes kept for one class, best first; equal scores keep their order.
 ChargedVector<int64_t> suppress(const ChargedVector<Box>& boxes, const float* scores,
                                 const Limits& limits) {
-  ChargedVector<int64_t> candidates, kept;
+  ChargedVector<int64_t> candidates;
   for (int64_t i = 0; i < static_cast<int64_t>(boxes.size()); ++i) {
     if (scores[i] > limits.score) candidates.push_back(i);
   }
   std::stable_sort(candidates.begin(), candidates.end(),
                    [&](int64_t a, int64_t b) { return scores[a] > scores[b]; });
+  KeptBoxes kept;
   for (int64_t candidate : candidates) {
-    if (static_cast<int64_t>(kept.size()) >= limits.count) break;
-    bool free = std::none_of(kept.begin(), kept.end(), [&](int64_t other) {
-      return overlaps(boxes[candidate], boxes[other], limits.overlap);
-    });
-    if (free) kept.push_back(candidate);
+    if (kept.size() >= limits.count) break;
+    if (!kept.overlap(boxes[candidate], limits.overlap)) kept.add(candidate, boxes[candidate]);
   }
-  return kept;
+  return kept.numbers();
 }
 
 }  // namespace
