@@ -18,6 +18,20 @@ class Errors : public FakeGpu {
   }
 };
 
+TEST_F(Errors, AConstantPositionThatIsOutOfRange) {
+  Session session(compile(model("g (float[n, 3] x) => (float[2, 3] y) {"
+                                " ids = Constant<value_ints = [0, 5]>() y = Gather(x, ids) }")),
+                  options);
+  for (const int64_t rows : {8, 8, 4, 4, 6, 4}) {
+    const NamedTensors inputs = {{"x", vector_of(3 * rows).reshaped({rows, 3})}};
+    if (rows > 5) {
+      session.run(inputs);
+    } else {
+      expect_mentions(error_of([&] { session.run(inputs); }), "index 5 is out of range");
+    }
+  }
+}
+
 TEST_F(Errors, NoGpu) {
   gpu->devices = 0;
   expect_mentions(start_error(), "shows no GPU");

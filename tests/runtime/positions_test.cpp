@@ -85,6 +85,34 @@ TEST(PositionGuards, WhatIsProvedIsNotLookedAt) {
   for (const auto& guards : program.handle()->guards) EXPECT_TRUE(guards.empty());
 }
 
+// Positions that are constants are checked at each new set of sizes.
+TEST(PositionGuards, OfConstantsFollowTheSizes) {
+  const TextModel file(
+      "g (float[n, 3] x) => (y) {"
+      "  ids = Constant<value_ints = [0, 5]>()"
+      "  y = Gather(x, ids)"
+      "}");
+  Session session(compile(Model::load(file.path())));
+  const auto runs = [&](int64_t rows) {
+    Tensor x(DType::Float32, {rows, 3});
+    std::fill_n(x.as<float>(), x.size(), 1.0f);
+    try {
+      session.run({{"x", x}});
+      return true;
+    } catch (const UserError& error) {
+      EXPECT_NE(std::string(error.what()).find("index 5 is out of range"), std::string::npos);
+      return false;
+    }
+  };
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_TRUE(runs(8));
+    EXPECT_TRUE(runs(8));
+    EXPECT_FALSE(runs(4));
+    EXPECT_FALSE(runs(4));
+    EXPECT_TRUE(runs(6));
+  }
+}
+
 // Positions that a run on any device checks before it starts.
 TEST(PositionGuards, InputsDecideSome) {
   const TextModel file(

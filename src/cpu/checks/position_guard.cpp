@@ -83,6 +83,9 @@ PositionGuard::PositionGuard(const ir::Graph& graph, std::string where, ops::Pos
   } else if (!spec_.position->is_constant()) {
     make_kernel_of(graph);
   }
+  fixed_ = std::all_of(reads_.begin(), reads_.end(), [&](ir::ValueId id) {
+    return graph.values[static_cast<size_t>(id)].is_constant();
+  });
 }
 
 std::vector<ir::Expr> PositionGuard::sizes() const {

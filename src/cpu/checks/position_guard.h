@@ -22,6 +22,8 @@ class PositionGuard {
 
   // Values of the graph that run() reads; they must be defined in the context.
   const std::vector<ir::ValueId>& reads() const { return reads_; }
+  // The values that it reads are constants: whether it passes depends on sizes alone.
+  bool fixed() const { return fixed_; }
   // The positions are computed by a reduction.
   bool reduces() const { return spec_.position->bound_level > 0; }
   // Sizes that run() evaluates; their symbols must be bound.
@@ -43,6 +45,7 @@ class PositionGuard {
   std::string where_;
   ops::Positions spec_;
   std::vector<ir::ValueId> reads_;
+  bool fixed_ = false;
   // A graph of the values read and of the positions, and the kernel that computes them; null if the
   // positions are a value of the graph.
   std::unique_ptr<ir::Graph> own_;

@@ -151,13 +151,22 @@ void PlanRun::unpack(const fuse::Step& step, std::vector<std::pair<ir::ValueId, 
   }
 }
 
-void PlanRun::check_positions(size_t number, cpu::RunContext& context) const {
+bool PlanRun::passed_at(size_t step) const {
+  const auto passed = passed_sizes_.find(step);
+  return passed != passed_sizes_.end() && passed->second == symbols_;
+}
+
+void PlanRun::check_positions(size_t number, cpu::RunContext& context) {
   const std::vector<cpu::PositionGuard>& guards = program_->guards[number];
   const GrowingProgram::Step* step = growing_ != nullptr ? &growing_->steps[number] : nullptr;
+  bool fixed = false;
   for (size_t i = 0; i < guards.size(); ++i) {
+    fixed |= guards[i].fixed();
+    if (guards[i].fixed() && passed_at(number)) continue;
     guards[i].run(context,
                   step != nullptr && !step->guards.empty() ? step->guards[i].get() : nullptr);
   }
+  if (fixed) passed_sizes_[number] = symbols_;
 }
 
 // Opaque kernels determine the sizes of their outputs and need working memory, so the limit applies

@@ -80,7 +80,9 @@ class PlanRun {
   void find_leaving();
   void run_step(size_t number, StepObserver* observer);
   void compute(size_t number, cpu::RunContext& context, StepObserver* observer);
-  void check_positions(size_t number, cpu::RunContext& context) const;
+  void check_positions(size_t number, cpu::RunContext& context);
+  // Whether the step's fixed guards passed at the current sizes.
+  bool passed_at(size_t step) const;
   // Whether the value is written to memory of the caller, which no limit counts.
   bool is_callers(ir::ValueId id) const;
   // The bytes that the step's inner values may take beside its outputs. Throws UserError where the
@@ -106,6 +108,7 @@ class PlanRun {
   std::vector<Tensor> values_, targets_;
   std::shared_ptr<const GrowingProgram> growing_;  // null in a run of fixed sizes
   std::vector<int64_t> symbols_;
+  std::map<size_t, std::vector<int64_t>> passed_sizes_;  // by step
   std::vector<bool> is_output_;
   std::vector<bool> leaves_;          // by step: the run's caller gets memory that it writes
   std::vector<int64_t> fixed_bytes_;  // of the outputs, by step; -1: they depend on a run

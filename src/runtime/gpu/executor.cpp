@@ -80,12 +80,15 @@ void GpuExecutor::bind_sizes(const NamedTensors& inputs) {
 
 void GpuExecutor::check_positions(const std::function<bool(ir::ValueId)>& on_host) {
   cpu::RunContext context{graph_, values_, symbols_, host_};
+  const bool passed = passed_sizes_ == symbols_;
   for (const cpu::PositionGuard& guard : compiled_->input_guards) {
+    if (passed && guard.fixed()) continue;
     const auto readable = [&](ir::ValueId id) {
       return graph_.values[index(id)].is_constant() || on_host(id);
     };
     if (std::all_of(guard.reads().begin(), guard.reads().end(), readable)) guard.run(context);
   }
+  passed_sizes_ = symbols_;
 }
 
 BoundProgram& GpuExecutor::bind(const NamedTensors& inputs) {

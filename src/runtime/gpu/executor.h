@@ -152,6 +152,7 @@ class GpuExecutor : public Executor {
   // Of the current run, or the prepared one.
   std::vector<Tensor> values_;  // by ValueId: inputs
   std::vector<int64_t> symbols_, outer_symbols_;
+  std::optional<std::vector<int64_t>> passed_sizes_;  // at which fixed guards passed last
   ThreadPool host_{1};
   RunTimer timer_;
   std::unique_ptr<HostRun> host_run_;  // null where the GPU computes every step
