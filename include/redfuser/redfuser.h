@@ -258,8 +258,8 @@ class Session {
   // CUDA graph with an event after every kernel, so the times are the device's, and waits for it.
   void profile(bool on);
   const std::vector<StepTime>& step_times() const;
-  // Called by the run's thread with (done, total): on the CPU before each step or node and at the
-  // end, on a GPU and by the reference at the beginning and the end. For progress lines, and to end
+  // Called by the run's thread with (step, total): before each step or node of the CPU and at the
+  // end, on a GPU and by the reference at the beginning as well. For progress lines, and to end
   // a run: an exception from the callback leaves run(), after which the session may run again.
   // Null turns it off.
   void on_progress(std::function<void(int, int)> callback);

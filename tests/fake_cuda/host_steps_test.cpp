@@ -66,7 +66,7 @@ TEST_F(HostSteps, SizesThatDependOnData) {
     const NamedTensors inputs = {{"x", signs(n)}};
     expect_sizes_of(session.run(inputs), cpu(kSigns, inputs));
   }
-  EXPECT_FALSE(gpu->launches.empty());  // of what has the sizes
+  EXPECT_FALSE(gpu->launches.empty());  // the GPU gathers the elements
 }
 
 TEST_F(HostSteps, ResultsGoBackToTheGpu) {
@@ -118,6 +118,21 @@ TEST_F(HostSteps, AreInTheProfile) {
   ASSERT_EQ(session.step_times().size(), 1u);
   ASSERT_EQ(session.step_times()[0].kernels.size(), 1u);
   EXPECT_EQ(session.step_times()[0].kernels[0].name, "CPU, with copies");
+}
+
+// So that a run that does not end can be ended with the name of its step.
+TEST_F(HostSteps, AreToldBeforeTheyRun) {
+  const Program program = compile(model(kSigns));
+  Session session(program, options);
+  std::vector<std::string> told;
+  session.on_progress([&](int step, int total) {
+    EXPECT_EQ(total, static_cast<int>(program.steps().size()));
+    if (step < total) told.push_back(program.steps()[static_cast<size_t>(step)].label);
+  });
+  session.run({{"x", signs(5)}});
+  EXPECT_TRUE(std::any_of(told.begin(), told.end(), [](const std::string& label) {
+    return label.find("NonZero") != std::string::npos;
+  }));
 }
 
 TEST_F(HostSteps, TheCpusErrorsNameTheNode) {

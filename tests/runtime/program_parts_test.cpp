@@ -31,7 +31,7 @@ const Case kCases[] = {
      2, 1},
     {"only_at_the_end",
      "g (float[n, 8] x) => (int64[2, m] where) { p = Softmax(x) where = NonZero(p) }", 0, 1},
-    // The sizes are read from a tensor, and the GPU computes what has them.
+    // The host reads the sizes from a tensor, and the GPU computes the values of those sizes.
     {"range",
      "g (int64[n] counts, float[4] x) => (float[m, 4] y) {"
      " none = Constant<value = int64 {0}>() one = Constant<value = int64 {1}>()"
@@ -90,7 +90,8 @@ TEST_P(ProgramPartsOf, HaveEveryStepOnce) {
   EXPECT_EQ(found, all);
 }
 
-// A part reads what it gets or computes, and gets what parts before return.
+// A part reads its own inputs and the values that it computes. Its inputs are inputs of the whole
+// program or outputs of earlier parts.
 TEST_P(ProgramPartsOf, GetWhatTheyRead) {
   const ir::Graph& graph = whole_.graph();
   Numbers returned(graph.inputs.begin(), graph.inputs.end());

@@ -131,8 +131,8 @@ inline std::vector<ConvolutionGraph> convolution_graphs() {
   };
 }
 
-// Those that sm_90's tiles of warpgroups compute, with filters of the caller. The numbers of
-// results, channels and filters are no multiples of tiles.
+// Those that sm_90's tiles of warpgroups compute, with filters of the caller. Tiles do not divide
+// the numbers of results, channels and filters.
 inline std::vector<ConvolutionGraph> window_graphs() {
   const auto graph = [](const std::string& name, const std::string& input,
                         const std::string& filter, const std::string& result,

@@ -159,10 +159,11 @@ bool PlanRun::passed_at(size_t step) const {
 void PlanRun::check_positions(size_t number, cpu::RunContext& context) {
   const std::vector<cpu::PositionGuard>& guards = program_->guards[number];
   const GrowingProgram::Step* step = growing_ != nullptr ? &growing_->steps[number] : nullptr;
+  const bool passed = passed_at(number);
   bool fixed = false;
   for (size_t i = 0; i < guards.size(); ++i) {
+    if (passed && guards[i].fixed()) continue;
     fixed |= guards[i].fixed();
-    if (guards[i].fixed() && passed_at(number)) continue;
     guards[i].run(context,
                   step != nullptr && !step->guards.empty() ? step->guards[i].get() : nullptr);
   }

@@ -151,7 +151,10 @@ void GpuExecutor::begin_host_run() {
 // A step reads no value that it writes, so what its first calls have written does not matter.
 void GpuExecutor::enqueue_step(BoundProgram& shape, size_t step, const cuda::Stream& stream,
                                bool early) {
-  if (program_->host().has(step)) return host_run_->run(shape, step, stream);
+  if (program_->host().has(step)) {
+    if (progress) progress(static_cast<int>(step), static_cast<int>(shape.steps()));
+    return host_run_->run(shape, step, stream);
+  }
   for (;;) {
     try {
       return shape.enqueue(step, stream, workspace_.address(), early);

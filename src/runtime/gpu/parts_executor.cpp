@@ -52,9 +52,16 @@ void PartsExecutor::begin_run() {
   times.clear();
   peak = 0;
   launches = 0;
-  for (const auto& executor : executors_) {
-    executor->take_settings(*this);
-    executor->progress = nullptr;
+  for (size_t k = 0; k < parts_.size(); ++k) {
+    executors_[k]->take_settings(*this);
+    if (!progress) continue;
+    // The parts tell their own steps.
+    executors_[k]->progress = [this, &steps = parts_[k].steps](int step, int) {
+      const auto number = static_cast<size_t>(step);
+      if (number < steps.size()) {
+        progress(static_cast<int>(steps[number]), static_cast<int>(whole_->steps.size()));
+      }
+    };
   }
 }
 
@@ -105,19 +112,17 @@ Named PartsExecutor::run_parts(Named tensors, const RunPart& run_part, const Fet
   begin_run();
   const int steps = static_cast<int>(whole_->steps.size());
   if (progress) progress(0, steps);
-  int done = 0;
   for (size_t k = 0; k < parts_.size(); ++k) {
     const ir::Graph& graph = parts_[k].program->graph();
     const Named inputs = k == 0 ? tensors : among(tensors, graph, graph.inputs);
     for (auto& [name, tensor] : run_part(k, inputs)) tensors.insert_or_assign(name, tensor);
     take_results(k);
-    done += static_cast<int>(parts_[k].steps.size());
-    if (progress) progress(done, steps);
     if (k + 1 == parts_.size()) break;
     std::vector<int64_t> symbols = executors_[k]->symbols();
     bind_sizes(parts_[k], tensors, symbols, fetch);
     executors_[k + 1]->take_outer_symbols(std::move(symbols));
   }
+  if (progress) progress(steps, steps);
   return among(tensors, whole_->graph(), whole_->graph().outputs);
 }
 

@@ -23,7 +23,8 @@ std::unique_ptr<Executor> make_executor(std::shared_ptr<const CompiledProgram> p
     return make_evaluating_executor(std::move(program), options);
   }
   if (on_cuda) {
-    if (!decided || cpu_reason(program, options).empty()) {
+    const bool whole = program->parts.of(*program).empty();
+    if (!decided || (whole && cpu_reason(program, options).empty())) {
       return make_cuda_executor(std::move(program), options);
     }
     return make_values_executor(std::move(program), options);
