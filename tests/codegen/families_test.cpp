@@ -94,7 +94,7 @@ const Case kCases[] = {
      "g " SCORES("float16", "float16") "float16[8,12,64,512] r, float16[8,12,512,64] v) => (y) { "
                                        "a = MatMul(q, k) b = MatMul(q, r) s = Add(a, b) p = "
                                        "Softmax<axis = -1>(s) y = MatMul(p, v) }",
-     "library"},
+     "product_tile"},
 };
 #undef SCORES
 

@@ -140,7 +140,9 @@ TEST(CodegenProducts, RaggedOperandsArePadded) {
   };
   for (const Ragged& c : cases) {
     const TextModel file(std::string(c.graph) + " { p = MatMul(x, w) y = Tanh(p) }");
-    const GeneratedModel model = generate_model(file.path());
+    // The library has no rival there.
+    const codegen::Target target = codegen::target_named("sm_80");
+    const GeneratedModel model = generate_model(Model::load(file.path()), target);
     ASSERT_EQ(model.products, 1) << c.graph;
     const auto& call = model.product_calls[0];
     EXPECT_EQ(fmt::format("{} {} {} {}", call.n->integer, call.k->integer, call.a_row->integer,
@@ -148,7 +150,7 @@ TEST(CodegenProducts, RaggedOperandsArePadded) {
               c.sizes)
         << c.graph;
     EXPECT_EQ(static_cast<size_t>(model.launches), c.copies + 1) << c.graph;
-    if (Compiler::find()) expect_compiles(model.kernels, 90);
+    if (Compiler::find()) expect_compiles(model.kernels, target.architecture);
   }
 }
 

@@ -102,7 +102,7 @@ TEST(CodegenThinProducts, OpenRowsAreServedByTheirNumber) {
         ++thin;
         lines = codegen::KernelConfig{kernel.family, kernel.config}.at("lines");
       }
-      tiles += kernel.family == "product_tile";
+      tiles += kernel.family == "product_tile" || kernel.family == "product_cluster";
     }
     for (const codegen::ProductCall& call : model.product_calls) {
       library += evaluate_size(call.m, symbols) > 0;

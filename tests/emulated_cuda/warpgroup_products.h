@@ -72,6 +72,37 @@ void run_group(float* d, const unsigned* registers, unsigned long long a, unsign
   host.with_warpgroup(&own, multiply_group<Format, N, AByTerms, BByTerms>);
 }
 
+// The same of 32 terms of E4M3FN, whose rows are contiguous along the contracted axis.
+inline float code(unsigned long long descriptor, int row, int k) {
+  const auto field = [&](int bit) {
+    return static_cast<unsigned>(descriptor >> bit & 0x3fff) << 4;
+  };
+  if (descriptor >> 62 != 1) std::abort();
+  const unsigned address = field(0) + static_cast<unsigned>(row / 8) * field(32) +
+                           static_cast<unsigned>(row % 8 * 128 + k);
+  return half_to_float(ptx_e4m3_to_half(shared<unsigned char>(swizzled(address, 3))));
+}
+template <int N>
+void multiply_codes(void** operands, int) {
+  const auto of = [&](int thread) -> const GroupProduct& {
+    return *static_cast<GroupProduct*>(operands[thread]);
+  };
+  static thread_local float a[64][32], b[N][32];
+  for (int k = 0; k < 32; ++k) {
+    for (int row = 0; row < 64; ++row) a[row][k] = code(of(0).a, row, k);
+    for (int column = 0; column < N; ++column) b[column][k] = code(of(0).b, column, k);
+  }
+  for (int row = 0; row < 64; ++row) {
+    for (int column = 0; column < N; ++column) {
+      const GroupProduct& to = of(row / 16 * 32 + row % 8 * 4 + column % 8 / 2);
+      float& d = to.d[column / 8 * 4 + row / 8 % 2 * 2 + column % 2];
+      float sum = to.add ? d : 0;
+      for (int k = 0; k < 32; ++k) sum += a[row][k] * b[column][k];
+      d = sum;
+    }
+  }
+}
+
 template <class T>
 struct FormatOf;
 
@@ -118,4 +149,12 @@ struct emulated::FormatOf<bfloat_t> {
       using F = typename emulated::FormatOf<T>::Type;                                \
       emulated::run_group<F, 256, false, !(BY_ROWS)>(d[0], nullptr, a, b, true);     \
     }                                                                                \
+  }
+#define RF_CODE_PRODUCT(N, M, R0, R1, R2)                                                          \
+  template <>                                                                                      \
+  struct Product<e4m3fn_t, N> {                                                                    \
+    static void score(float (&d)[N / 8][4], unsigned long long a, unsigned long long b, int add) { \
+      emulated::GroupProduct own{d[0], nullptr, a, b, add != 0};                                   \
+      emulated::host.with_warpgroup(&own, emulated::multiply_codes<N>);                            \
+    }                                                                                              \
   }

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "codegen/attention/visited_tiles.h"
+#include "codegen/elementwise/aligned_accesses.h"
 #include "ir/scalars/operations.h"
 
 namespace redfuser::codegen {
@@ -38,6 +39,14 @@ class Counter {
 }  // namespace
 
 ElementWork element_work(const AttentionSpec& form) { return Counter(form).run(); }
+
+double scattered_columns(ir::ExprPool& pool, const AttentionSpec& form) {
+  const auto columns = [&](ir::Expr read, ir::Expr axis) {
+    const bool adjacent = adjacent_from(pool, read->args[0], axis) != nullptr;
+    return adjacent ? 0.0 : static_cast<double>(axis->extent()->integer);
+  };
+  return columns(form.key, form.depth) + columns(form.value, form.column);
+}
 
 double mean_visits(ir::ExprPool& pool, const AttentionSpec& form, int tile_rows, int keys,
                    const KnownSizes& sizes) {

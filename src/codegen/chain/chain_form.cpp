@@ -36,7 +36,9 @@ class FormBuilder {
   Refusal take_operands() {
     const auto first = cluster_form(builder_.graph, builder_.target, form_.first.calls);
     const auto second = cluster_form(builder_.graph, builder_.target, form_.second.calls);
-    if (!first || !second) return "the operands are not 16-bit matrices of known depth, on sm_90";
+    if (!first || !second || first->has_codes() || second->has_codes()) {
+      return "the operands are not 16-bit matrices of known depth, on sm_90";
+    }
     if (form_.second.calls.size() != 1) return "the second step has several products";
     const ProductCall &a = form_.first.calls[0], &b = form_.second.calls[0];
     if (a.dtype != b.dtype) return "the products have operands of two types";

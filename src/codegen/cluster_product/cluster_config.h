@@ -7,6 +7,7 @@
 
 #include "codegen/core/kernel_config.h"
 #include "codegen/core/step_builder.h"
+#include "codegen/matrix/epilogue_work.h"
 
 namespace redfuser::codegen {
 
@@ -16,12 +17,16 @@ struct ClusterForm {
   const std::vector<ProductCall>* calls = nullptr;  // of one left-hand side
   bool by_rows = false;  // the columns are contiguous along the contracted axis
   bool given = false;    // the right-hand sides alone are constants or inputs of the graph
+  EpilogueWork epilogue;
 
   const ProductCall& call() const { return calls->front(); }
   int products() const { return static_cast<int>(calls->size()); }
+  // Whether the operands are 8-bit floats.
+  bool has_codes() const { return size_of(call().dtype) == 1; }
 };
 
-// nullopt unless the operands are 16-bit matrices of known depth and columns, on sm_90. `calls` has
+// nullopt unless the operands are matrices of 16-bit floats, or of E4M3FN that are contiguous along
+// the contracted axis, of known depth and columns, on sm_90. `calls` has
 // an entry per product, as product_kernel, and outlives the form.
 std::optional<ClusterForm> cluster_form(const ir::Graph& graph, const Target& target,
                                         const std::vector<ProductCall>& calls);

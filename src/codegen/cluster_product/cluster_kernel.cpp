@@ -34,9 +34,8 @@ class ClusterText {
     if (!add_views(views)) return std::nullopt;
     multiply(views);
     const int threads = config_.rows * 2 + kLoadThreads;
-    KernelLaunch launch =
-        kernel_.launch(kClusterProductFamily, comment, {"device/product/cluster_product.cuh"},
-                       tile(), emitter_.close(), threads, config_.resident);
+    KernelLaunch launch = kernel_.launch(kClusterProductFamily, comment, headers(), tile(),
+                                         emitter_.close(), threads, config_.resident);
     launch.config = config_.parameters();
     launch.cluster = config_.blocks;
     launch.shared = cluster_shared_bytes(form_, config_);
@@ -54,22 +53,35 @@ class ClusterText {
       if (view) views.push_back(std::move(*view));
       return view.has_value();
     };
+    // TMA copies 8-bit floats in pairs.
+    const auto pairs = [&](ir::Expr size) {
+      return form_.has_codes() ? ceil_div(pool_, size, 2) : size;
+    };
     const ProductCall& first = form_.call();
-    if (!add(matrix_view(pool_, first.a, first.dtype, first.a_offset, first.k, first.m, first.a_row,
-                         first.batch, first.a_batch, {TmaTile::kSlabColumns, config_.lines, 1}))) {
+    const DType dtype = form_.has_codes() ? DType::UInt16 : first.dtype;
+    if (!add(matrix_view(pool_, first.a, dtype, pairs(first.a_offset), pairs(first.k), first.m,
+                         pairs(first.a_row), first.batch, pairs(first.a_batch),
+                         {TmaTile::kSlabColumns, config_.lines, 1}))) {
       return false;
     }
     for (const ProductCall& call : *form_.calls) {
       const auto view =
-          form_.by_rows
-              ? matrix_view(pool_, call.b, call.dtype, call.b_offset, call.k, call.n, call.b_column,
-                            call.batch, call.b_batch, {TmaTile::kSlabColumns, config_.columns, 1})
-              : matrix_view(pool_, call.b, call.dtype, call.b_offset, call.n, call.k, call.b_row,
-                            call.batch, call.b_batch,
-                            {TmaTile::kSlabColumns, TmaTile::kSlabColumns, 1});
+          form_.by_rows ? matrix_view(pool_, call.b, dtype, pairs(call.b_offset), pairs(call.k),
+                                      call.n, pairs(call.b_column), call.batch, pairs(call.b_batch),
+                                      {TmaTile::kSlabColumns, config_.columns, 1})
+                        : matrix_view(pool_, call.b, dtype, call.b_offset, call.n, call.k,
+                                      call.b_row, call.batch, call.b_batch,
+                                      {TmaTile::kSlabColumns, TmaTile::kSlabColumns, 1});
       if (!add(view) || views.back().dims[2] != views[1].dims[2]) return false;
     }
+    depth_ = pairs(first.k);
     return true;
+  }
+
+  std::vector<std::string_view> headers() const {
+    std::vector<std::string_view> result = {"device/product/cluster_product.cuh"};
+    if (form_.has_codes()) result.push_back("device/product/ptx_code_product.cuh");
+    return result;
   }
 
   std::string tile() const {
@@ -96,7 +108,7 @@ class ClusterText {
         "multiply_cluster<Tile, {4}>(sizes, {5}, {6}, [&](long long row, long long first, "
         "const float (&sums)[{7}][{8}]) {{\nconst auto group = group_from<{8}>(first, {9}, vector);"
         "\n{10}}}{11});",
-        as_int(kernel_.size(call.m)), as_int(columns), as_int(kernel_.size(call.k)),
+        as_int(kernel_.size(call.m)), as_int(columns), as_int(kernel_.size(depth_)),
         group_.consecutive() ? group_.condition(kWidth) : "false", form_.given, batches(views[0]),
         batches(views[1]), form_.products(), kWidth, columns, text, maps));
   }
@@ -109,6 +121,7 @@ class ClusterText {
   KernelText kernel_;
   Emitter emitter_;
   GroupEpilogue group_;
+  ir::Expr depth_ = nullptr;  // in elements of the views
 };
 
 }  // namespace

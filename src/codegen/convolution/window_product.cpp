@@ -54,6 +54,29 @@ bool windows_as_rows(const ConvolutionStep& convolution) {
   return channels_last(convolution.builder.target, convolution.value);
 }
 
+fuse::ProductStep product_of(const ConvolutionStep& convolution) {
+  fuse::ProductStep product;
+  product.value = static_cast<ir::ValueId>(convolution.value);
+  product.axes = convolution.output;
+  if (windows_as_rows(convolution)) {
+    product.m = convolution.positions();
+    product.n = {convolution.output[1]};
+  } else {
+    product.batch = {convolution.output[0]};
+    product.m = {convolution.output[1]};
+    product.n = tail(convolution.output);
+  }
+  return product;
+}
+
+ProductEpilogue epilogue_of(const ConvolutionStep& convolution) {
+  StepBuilder& builder = convolution.builder;
+  return {builder.flat.flat(convolution.element(convolution.sum())),
+          {convolution.sum()},
+          convolution.value,
+          builder.offset_of(convolution.value, convolution.output)};
+}
+
 class WindowProduct {
  public:
   WindowProduct(const ConvolutionStep& convolution, const ConvolutionForm& form)
@@ -67,21 +90,8 @@ class WindowProduct {
                                      : convolution.weights()) {}
 
   void add() {
-    fuse::ProductStep product;
-    product.value = static_cast<ir::ValueId>(step_.value);
-    product.axes = step_.output;
-    if (as_rows_) {
-      product.m = step_.positions();
-      product.n = {step_.output[1]};
-    } else {
-      product.batch = {step_.output[0]};
-      product.m = {step_.output[1]};
-      product.n = tail(step_.output);
-    }
-    const ProductEpilogue epilogue{builder_.flat.flat(step_.element(step_.sum())),
-                                   {step_.sum()},
-                                   step_.value,
-                                   builder_.offset_of(step_.value, step_.output)};
+    const fuse::ProductStep product = product_of(step_);
+    const ProductEpilogue epilogue = epilogue_of(step_);
     constexpr int kRows = ProductText::kTileRows, kColumns = ProductText::kTileColumns;
     const int lines = as_rows_ ? kColumns : kRows;
     const int loaded = static_cast<int>(std::min<int64_t>(lines, form_.filters->integer));
@@ -194,7 +204,8 @@ double window_product_time(const ConvolutionStep& convolution, const Convolution
   StepBuilder builder = convolution.builder.trial();
   builder.sizes = sizes;
   const ProductCall call = call_of(builder.pool(), form, windows_as_rows(convolution));
-  return product_kernel_time(builder, call, 1);
+  const EpilogueWork work = epilogue_work(epilogue_of(convolution), product_of(convolution));
+  return product_kernel_time(builder, call, 1, work);
 }
 
 void add_window_product(const ConvolutionStep& convolution, const ConvolutionForm& form) {

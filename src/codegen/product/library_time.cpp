@@ -29,34 +29,63 @@ struct Sizes {
   double batch, m, n, k;
 };
 
-// A tile of a product, by blocks that each take a part of k. Constants are fitted to cuBLASLt's
-// first algorithm for products drawn at random, on an H200.
+// Microseconds of a kernel's start, of the kernel that adds parts, and of adding the addend;
+// cycles of kStep elements of k, from the load to the sum, and bytes of a cycle that a
+// multiprocessor loads; the share of the machine's rate that a tile's products take, and that all
+// products reach; that of memory; blocks of a multiprocessor whose latencies overlap; how much of
+// an unfilled turn is saved.
+struct LibraryRates {
+  double start, parts, addend, latency, loaded, share, most, memory, overlap, unfilled;
+};
+// Fitted to cuBLASLt's first algorithm for products drawn at random, on an H200: of 16-bit matrices
+// that it loads by vectors, of 8-bit floats, of others that tensor cores multiply, and of others.
+constexpr LibraryRates kVectors = {2.94, 3.72, 0.98, 56.3, 103.6, 1.926, 1.11, 0.779, 2.34, 0.34};
+constexpr LibraryRates kCodes = {4.6, 19.2, 0.98, 82.5, 88, 2.62, 1.01, 0.611, 2.34, 0.34};
+constexpr LibraryRates kTensors = {2, 1.7, 0, 250, 45, 1, 1, 1, 4, 0};
+constexpr LibraryRates kRagged = {2, 1.7, 0, 750, 4.5, 1, 1, 1, 4, 0};
+constexpr LibraryRates kScalars = {2, 1.7, 0, 1440, 45, 0.75, 0.75, 1, 4, 0};
+// Of a call's start, what passes while the call before it ends.
+constexpr double kFollowing = 2.53;
+
+bool by_tensor_cores(const ProductCall& call, const Target& target) {
+  return size_of(call.dtype) <= 2 || target.tf32;
+}
+
+const LibraryRates& rates_of(const ProductCall& call, const KnownSizes& sizes,
+                             const Target& target) {
+  if (!by_tensor_cores(call, target)) return kScalars;
+  if (size_of(call.dtype) > 2) return kTensors;
+  if (is_low_bit_float(call.dtype)) return kCodes;
+  return ragged(call, sizes) ? kRagged : kVectors;
+}
+
+// A tile of a product, by blocks that each take a part of k.
 class TileTime {
  public:
-  TileTime(const ProductCall& call, const KnownSizes& sizes, const Target& target)
-      : target_(target), ragged_(ragged(call, sizes)), bytes_(size_of(call.dtype)) {
-    // Cycles of kStep elements of k, from the load to the sum.
-    constexpr double kTensorLatency = 250, kScalarLatency = 1440, kRaggedLatency = 3;
-    constexpr double kScalarShare = 0.75;
-    const bool tensor = bytes_ <= 2 || target.tf32;
-    rate_ = (tensor ? target.tensor_rate(call.dtype) : kScalarShare * target.scalar_rate()) /
-            target.multiprocessors;
-    latency_ = target.microseconds(tensor ? kTensorLatency : kScalarLatency) *
-               (ragged_ ? kRaggedLatency : 1);
-  }
+  TileTime(const ProductCall& call, const LibraryRates& rates, const Target& target)
+      : rates_(rates),
+        target_(target),
+        bytes_(static_cast<double>(size_of(call.dtype))),
+        rate_((by_tensor_cores(call, target) ? target.tensor_rate(call.dtype)
+                                             : target.scalar_rate()) /
+              target.multiprocessors) {}
 
   // Microseconds of all blocks, the least of the sizes of tiles and of the parts.
   double of(const Sizes& product) const {
-    constexpr double kSides[] = {32, 64, 128};
+    constexpr double kSides[] = {32, 64, 128, 192, 256};
+    constexpr double kLong = 128;  // more than one side at most has; of longer products
     double least = HUGE_VAL;
     for (const double height : kSides) {
       for (const double width : kSides) {
+        if (height > kLong && (width > kLong || product.m <= kLong)) continue;
+        if (width > kLong && product.n <= kLong) continue;
         const double tiles =
             product.batch * std::ceil(product.m / height) * std::ceil(product.n / width);
         least = std::min(least, of_parts(product, height, width, tiles));
       }
     }
-    return least;
+    const double operations = 2 * product.batch * product.m * product.n * product.k;
+    return std::max(least, operations / (rates_.most * rate_ * target_.multiprocessors));
   }
 
  private:
@@ -64,47 +93,46 @@ class TileTime {
 
   double of_parts(const Sizes& product, double height, double width, double tiles) const {
     constexpr double kMostParts = 32, kShortestPart = 128, kBlocks = 2;
-    constexpr double kSumTime = 1.7;  // of another kernel, but for its reads
     double least = of_blocks(product.k, height, width, tiles);
     for (double parts = 2; parts <= kMostParts; parts *= 2) {
       const bool idle = tiles * parts <= kBlocks * target_.multiprocessors;
       if (!idle || product.k / parts < kShortestPart) break;
       const double partials = 4 * parts * product.batch * product.m * product.n;
       least = std::min(least, of_blocks(product.k / parts, height, width, tiles * parts) +
-                                  kSumTime + partials / target_.l2_rate());
+                                  rates_.parts + partials / target_.l2_rate());
     }
     return least;
   }
 
   double of_blocks(double k, double height, double width, double blocks) const {
-    // Bytes of a cycle; blocks of a multiprocessor whose latencies overlap.
-    constexpr double kLoaded = 45, kOverlap = 4, kRaggedLoads = 10;
-    const double turns = std::ceil(blocks / target_.multiprocessors), steps = std::ceil(k / kStep);
-    const double work = 2 * height * width * kStep / rate_;
-    const double loads =
-        target_.microseconds((height + width) * kStep * static_cast<double>(bytes_) / kLoaded) *
-        (ragged_ ? kRaggedLoads : 1);
-    return steps * (turns * std::max(work, loads) + latency_ * std::max(1.0, turns / kOverlap));
+    const double filled = blocks / target_.multiprocessors, steps = std::ceil(k / kStep);
+    const double turns =
+        std::max(1.0, std::ceil(filled) - rates_.unfilled * (std::ceil(filled) - filled));
+    const double work = 2 * height * width * kStep / (rates_.share * rate_);
+    const double loads = target_.microseconds((height + width) * kStep * bytes_ / rates_.loaded);
+    return steps * (turns * std::max(work, loads) +
+                    target_.microseconds(rates_.latency) * std::max(1.0, turns / rates_.overlap));
   }
 
+  const LibraryRates& rates_;
   const Target& target_;
-  bool ragged_;
-  size_t bytes_;
-  double rate_ = 0, latency_ = 0;
+  double bytes_, rate_;
 };
 
 double product_time(const ProductCall& call, const KnownSizes& sizes, const Target& target) {
-  constexpr double kStartTime = 2;
   const Sizes product = {count(call.batch, sizes), count(call.m, sizes), count(call.n, sizes),
                          count(call.k, sizes)};
   const auto& [batch, m, n, k] = product;
   if (batch * m * n == 0) return 0;
   const auto bytes = static_cast<double>(size_of(call.dtype));
   const double once = call.b_batch != nullptr && call.b_batch->is_constant(0) ? 1 : batch;
-  const double memory = (batch * m * k + once * k * n) * bytes +
-                        batch * m * n * static_cast<double>(size_of(call.result));
-  return select::kLaunchTime + kStartTime +
-         select::overlapped(TileTime(call, sizes, target).of(product), memory / target.dram_rate);
+  const double results =
+      (call.addend.defined() ? 2 : 1) * static_cast<double>(size_of(call.result));
+  const double memory = (batch * m * k + once * k * n) * bytes + batch * m * n * results;
+  const LibraryRates& rates = rates_of(call, sizes, target);
+  return select::kLaunchTime + rates.start + (call.addend.defined() ? rates.addend : 0) +
+         select::overlapped(TileTime(call, rates, target).of(product),
+                            memory / (rates.memory * target.dram_rate));
 }
 
 }  // namespace
@@ -119,7 +147,13 @@ double time_of(const GpuCall& call, const KnownSizes& sizes, const Target& targe
 
 double time_of(const GpuStep& step, const KnownSizes& sizes, const Target& target) {
   double time = 0;
-  for (const GpuCall& call : step.calls) time += time_of(call, sizes, target);
+  bool follows = false;
+  for (const GpuCall& call : step.calls) {
+    const double own = time_of(call, sizes, target);
+    const bool library = std::holds_alternative<ProductCall>(call) && own > 0;
+    time += library && follows ? own - kFollowing : own;
+    follows |= library;
+  }
   return time;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "codegen/core/tma_tile.h"
+#include "codegen/matrix/epilogue_work.h"
 #include "codegen/matrix/matrix_layout.h"
 #include "codegen/product/product_text.h"
 #include "ir/ranges.h"
@@ -21,60 +22,38 @@ constexpr int kDepth = ProductText::kDepth, kStagedBytes = ProductText::kStagedB
 static_assert(kDepth == TmaTile::kSlabColumns);
 constexpr int kRingBytes = ProductText::kStages * (kTileRows + kTileColumns) * kDepth * 2;
 
-constexpr double kPicoseconds = 1e6;  // of a microsecond
-// Shares of the machine's rate of matrix products: of this kernel's tiles, of the library's.
-constexpr double kTileShare = 0.934, kLibraryShare = 0.903;
-constexpr double kFill = 10530, kLibraryFill = 3510;  // cycles
-// Cycles of a tile's epilogue, by vectors of kWidth, which the next tile's products wait for. It
-// covers tiles of short sums (H200: 401408x16x64 63 us, 50176x96x384 35 us).
-constexpr double kFinish = 4300;
-
-ir::Expr picoseconds(ir::ExprPool& pool, double microseconds) {
-  return pool.integer(std::llround(kPicoseconds * microseconds));
-}
-
-// The kernel's, without its launch, for products like `call`.
-ir::Expr kernel_time(ir::ExprPool& pool, const ProductCall& call, size_t products,
-                     const Target& target) {
-  const auto k = static_cast<double>(call.k->integer);
-  const int each = ProductText::columns_of_each(products);
-  ir::Expr tiles = pool.mul(
-      call.batch, pool.mul(ceil_div(pool, call.m, kTileRows), ceil_div(pool, call.n, each)));
-  const double tile_rate = kTileShare * target.tensor_rate(call.dtype) / target.multiprocessors;
-  const double sums = 2.0 * kTileRows * kTileColumns * k / tile_rate;
-  const double groups =
-      1.0 * each / kTileColumns * ProductText::kWidth / ProductText::width_of(pool, call.n);
-  const double finish = groups * target.microseconds(kFinish);
-  return pool.add(picoseconds(pool, target.microseconds(kFill)),
-                  pool.mul(ceil_div(pool, tiles, target.multiprocessors),
-                           picoseconds(pool, std::max(sums, finish))));
-}
+// Constants of the time are fitted to products of 1 to 4096 rows, on an H200. Cycles of a kernel's
+// start and end, and of a plain tile's epilogue by vectors of kWidth, which the next tile's
+// products wait for.
+constexpr double kFill = 6820, kFinish = 1500;
+constexpr EpilogueCost kEpilogue = {0.62, 4.1, 0.73};
+// Rows that do not start on whole vectors are accessed in parts, to this power.
+constexpr double kNarrow = 0.25;
+// Shares of the machine's rates of matrix products and of memory.
+constexpr double kTileShare = 1.134, kMemoryShare = 0.627;
 
 }  // namespace
 
-ir::Expr is_product_kernel_profitable(ir::ExprPool& pool, const ProductCall& call, size_t products,
-                                      const Target& target) {
-  if (ProductText::columns_of_each(products) == 0) return pool.boolean(false);
-  if (!call.n->is_constant() || !call.k->is_constant()) return pool.boolean(false);
-  const auto n = static_cast<double>(call.n->integer), k = static_cast<double>(call.k->integer);
-  const auto count = static_cast<double>(products);
-  // The library has only slow kernels for rows that are not aligned.
-  const bool whole = call.padded_n || call.n->integer % ProductText::kWidth == 0;
-  const int ragged = whole ? 1 : 4;
-  const double product =
-      ragged * 2 * n * count * k / (kLibraryShare * target.tensor_rate(call.dtype));
-  const double map = (2 + 2 * count) * n / target.dram_rate;
-  ir::Expr library =
-      pool.add(picoseconds(pool, ragged * target.microseconds(kLibraryFill) + select::kLaunchTime),
-               pool.mul(pool.mul(call.batch, call.m), picoseconds(pool, product + map)));
-  return pool.make(ir::ExprOp::Less, {kernel_time(pool, call, products, target), library});
-}
-
-double product_kernel_time(StepBuilder& builder, const ProductCall& call, size_t products) {
-  if (ProductText::columns_of_each(products) == 0 || !call.k->is_constant()) return HUGE_VAL;
-  const int64_t time =
-      builder.sizes.of(kernel_time(builder.pool(), call, products, builder.target));
-  return time > 0 ? select::kLaunchTime + static_cast<double>(time) / kPicoseconds : HUGE_VAL;
+double product_kernel_time(StepBuilder& builder, const ProductCall& call, size_t products,
+                           const EpilogueWork& work) {
+  if (ProductText::columns_of_each(products) == 0) return HUGE_VAL;
+  const Target& target = builder.target;
+  const auto known = [&](ir::Expr size) { return static_cast<double>(builder.sizes.of(size)); };
+  const double batch = known(call.batch), m = known(call.m), n = known(call.n), k = known(call.k);
+  if (batch <= 0 || m <= 0 || n <= 0 || k <= 0) return HUGE_VAL;
+  const int each = ProductText::columns_of_each(products);
+  const double tiles = batch * std::ceil(m / kTileRows) * std::ceil(n / each);
+  const double turns = std::ceil(tiles / target.multiprocessors);
+  const double rate = kTileShare * target.tensor_rate(call.dtype) / target.multiprocessors;
+  const double sums = 2.0 * kTileRows * kTileColumns * k / rate;
+  const double narrow = 1.0 * ProductText::kWidth / ProductText::width_of(builder.pool(), call.n);
+  const double groups = 1.0 * each / kTileColumns * std::pow(narrow, kNarrow);
+  const double finish = groups * target.microseconds(kFinish) * kEpilogue.of(work);
+  const double elements =
+      batch * ((m + static_cast<double>(products) * n) * k + m * n * (1 + work.elements));
+  const double bytes = elements * static_cast<double>(size_of(call.dtype));
+  return select::kLaunchTime + target.microseconds(kFill) +
+         std::max(bytes / (kMemoryShare * target.dram_rate), turns * (sums + finish));
 }
 
 int ProductText::columns_of_each(size_t products) {
@@ -167,7 +146,9 @@ std::optional<KernelLaunch> product_kernel(StepBuilder& builder, const fuse::Pro
   for (ir::Expr product : epilogue.products) ready &= product->dtype == epilogue.products[0]->dtype;
   if (!ready) return std::nullopt;
   std::optional<KernelLaunch> launch = ProductText(builder, step, calls, epilogue).launch(comment);
-  const double time = launch ? product_kernel_time(builder, call, calls.size()) : HUGE_VAL;
+  const double time =
+      launch ? product_kernel_time(builder, call, calls.size(), epilogue_work(epilogue, step))
+             : HUGE_VAL;
   if (time < HUGE_VAL) launch->time = time;
   return launch;
 }
@@ -177,7 +158,7 @@ KernelLaunch window_product_kernel(StepBuilder& builder, const fuse::ProductStep
                                    const ProductEpilogue& epilogue, const std::string& comment) {
   const std::vector<ProductCall> calls = {call};
   KernelLaunch launch = *ProductText(builder, step, calls, epilogue, &windows).launch(comment);
-  const double time = product_kernel_time(builder, call, 1);
+  const double time = product_kernel_time(builder, call, 1, epilogue_work(epilogue, step));
   if (time < HUGE_VAL) launch.time = time;
   return launch;
 }

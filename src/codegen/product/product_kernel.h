@@ -7,7 +7,7 @@
 
 #include "codegen/core/kernel_text.h"
 #include "codegen/core/step_builder.h"
-#include "codegen/matrix/product_epilogue.h"
+#include "codegen/matrix/epilogue_work.h"
 
 namespace redfuser::codegen {
 
@@ -35,11 +35,7 @@ KernelLaunch window_product_kernel(StepBuilder& builder, const fuse::ProductStep
 
 // Microseconds by estimate of `products` products like `call` at the builder's sizes. Infinite for
 // unknown sizes, and for more products than a tile takes.
-double product_kernel_time(StepBuilder& builder, const ProductCall& call, size_t products);
-
-// Whether the kernel is faster by estimate than `products` calls of the library like `call` and a
-// map after them: a bool over sizes. False if columns or depth are unknown.
-ir::Expr is_product_kernel_profitable(ir::ExprPool& pool, const ProductCall& call, size_t products,
-                                      const Target& target);
+double product_kernel_time(StepBuilder& builder, const ProductCall& call, size_t products,
+                           const EpilogueWork& work);
 
 }  // namespace redfuser::codegen

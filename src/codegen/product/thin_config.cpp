@@ -140,7 +140,7 @@ double thin_time(const ThinForm& form, const ThinConfig& config, double lines,
   // Microseconds: of a kernel's start and end; of the exchange within a cluster; of a warp's loads
   // in flight, to which those of each thin line add a share; of adding a warp's sums; of a warp of
   // a multiprocessor, to which every further block of the cluster adds a share.
-  constexpr double kStart = 1.05, kExchange = 0.77, kTurn = 0.4, kThinShare = 0.04, kSum = 0.17,
+  constexpr double kStart = 1.4, kExchange = 0.77, kTurn = 0.4, kThinShare = 0.04, kSum = 0.17,
                    kWarp = 0.011, kBlockShare = 0.46;
   // Thin elements that are loaded one by one: a factor of a turn; what a multiprocessor
   // takes for a warp's step, and for that of each thin line on the scalar units.

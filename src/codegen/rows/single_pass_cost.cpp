@@ -25,6 +25,8 @@ constexpr double kBlockTime = 0.46, kLaneTime = 0.044, kSharedTime = 0.085;
 // Of segments: the count of who is last, each of which waits for the one before, and a second
 // kernel.
 constexpr double kCountTime = 1.85, kSegmentTime = 0.004, kSecondKernel = 2.18;
+// Of segments by more threads than kNarrowBlock, the share that they take longer.
+constexpr double kWideSegment = 0.05;
 // Lanes' instructions for an element; for a lane's state, and each exchange of it.
 constexpr double kElementWork = 14.2, kStateWork = 8.9, kExchangeWork = 8;
 constexpr double kStateBytes = 8;
@@ -131,10 +133,11 @@ class Enumeration {
           if (std::exchange(last_tiles, tiles) == tiles) continue;
           const int64_t segments = (length_ + tile * tiles - 1) / (tile * tiles);
           const SinglePassConfig walk = config(threads, threads, chunks);
+          const double wide = threads > kNarrowBlock ? 1 + kWideSegment : 1;
           const double merge = kCountTime + kSegmentTime * static_cast<double>(segments) +
                                (facts_.maps_back ? kSecondKernel : 0);
           candidates_.push_back({choice_of(SegmentConfig{threads, chunks, most}),
-                                 merge + time(walk, rows_ * segments, tile * tiles)});
+                                 merge + wide * time(walk, rows_ * segments, tile * tiles)});
         }
       }
     }

@@ -14,6 +14,7 @@
 #include "device/ptx_barrier.cuh"
 #include "device/ptx_hopper.cuh"
 
+// The depth is in pairs of elements of 8 bits.
 struct ClusterSizes {
   int rows, columns, depth;
 };
@@ -163,7 +164,11 @@ __device__ __forceinline__ void multiply_cluster(const ClusterSizes& sizes, bool
   }
   {
     float d[Tile::kProducts][Tile::kColumns / 8][4];
-    multiply_stages<Tile>(d, memory, ring, place.to - place.from);
+    if constexpr (sizeof(typename Tile::T) == 1) {
+      multiply_code_stages<Tile>(d, memory, ring, place.to - place.from);
+    } else {
+      multiply_stages<Tile>(d, memory, ring, place.to - place.from);
+    }
     // Sums take the place of the ring, which all warps have read.
     ptx_named_sync(1, Tile::kThreads);
     store_sums<Tile>(reinterpret_cast<float*>(cluster_smem + (memory - start)), d);

@@ -67,7 +67,10 @@ double flash_mma_time(StepBuilder& builder, const AttentionSpec& form, const Fla
   const double block =
       pace(machine) * kBlockTime + tiles * select::overlapped(latency, at_once * work);
   const double bytes = blocks * tiles * tile_bytes;
-  return kStartTime + std::max(turns * block, pace(machine) * bytes / kTileRate);
+  const double scattered = blocks * tiles * config.keys * scattered_columns(builder.pool(), form) /
+                           machine.multiprocessors;
+  return kStartTime + std::max({turns * block, pace(machine) * bytes / kTileRate,
+                                machine.microseconds(kScatteredCycles * scattered)});
 }
 
 }  // namespace redfuser::codegen
