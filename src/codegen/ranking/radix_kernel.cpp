@@ -34,7 +34,6 @@ std::string functor_text(KernelText& kernel, const RadixForm& form, bool reads) 
   std::string key = "return 0;\n";
   if (reads) {
     Emitter emitter(kernel);
-    emitter.open();
     bind_coordinates(emitter, form.rows.cascade.rows, "row");
     emitter.bind(form.rows.cascade.stream, "static_cast<long long>(at)");
     emitter.line(fmt::format("return {};", key_text(emitter, form.accumulator())));

@@ -29,7 +29,9 @@ class Sort {
         form_(radix_form(form)),
         elements_(pool_.mul(rows(), form.length())) {}
 
-  void add() {
+  void add() { write(add_positions()); }
+
+  int64_t add_positions() {
     RadixScratch scratch;
     ir::Expr numbers = radix_numbers(pool_, form_);
     scratch.numbers = builder_.add_scratch(DType::UInt32, numbers);
@@ -45,7 +47,7 @@ class Sort {
     for (int pass = 0; pass < passes; ++pass) {
       push(radix_pass_kernel(builder_, form_, scratch, pass));
     }
-    write(scratch.positions[(passes - 1) % 2]);
+    return scratch.positions[(passes - 1) % 2];
   }
 
   // Microseconds.
@@ -162,6 +164,10 @@ std::vector<Candidate> sort_configs(StepBuilder& builder, const FlatStreaming& f
     if (builder.sizes.of(extent) <= 0) return {};
   }
   return {{{kSortFamily, {}}, Sort(builder, form).time()}};
+}
+
+int64_t add_sorted_positions(StepBuilder& builder, const FlatStreaming& form) {
+  return Sort(builder, form).add_positions();
 }
 
 void add_sort(StepBuilder& builder, const FlatStreaming& form) { Sort(builder, form).add(); }

@@ -15,6 +15,9 @@ inline constexpr const char* kSortFamily = "sort";
 std::optional<std::string> sort_refusal(const FlatStreaming& form);
 // The choice with its time; none of sizes that are not known.
 std::vector<Candidate> sort_configs(StepBuilder& builder, const FlatStreaming& form);
+// Adds the kernels that sort the rows of such a form, and returns the scratch buffer of the
+// positions, uint32, in the order of each row; outputs of the form are not read.
+int64_t add_sorted_positions(StepBuilder& builder, const FlatStreaming& form);
 // Adds the kernels of a form that is not refused, for all sizes.
 void add_sort(StepBuilder& builder, const FlatStreaming& form);
 
