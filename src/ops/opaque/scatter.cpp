@@ -62,6 +62,12 @@ Shape selected(const InferContext& context, ir::Expr count) {
 
 void infer_compress(InferContext& context) {
   if (context.dtype(1) != DType::Bool) context.fail("the condition must be bool");
+  ir::Expr length = product_of(context.pool(), context.shape(0));
+  if (context.has("axis")) {
+    length = context.shape(0)[context.axis(context.integer("axis", 0), context.rank(0))];
+  }
+  if (context.rank(1) != 1) context.fail("the condition must be a vector");
+  context.require_at_most(context.shape(1)[0], length, "the length of the condition");
   context.set(0, context.dtype(0), selected(context, context.fresh_size("count")));
 }
 
@@ -83,6 +89,8 @@ void infer_non_max_suppression(InferContext& context) {
   if (context.rank(0) != 3 || context.rank(1) != 3) {
     context.fail("boxes and scores must be of rank 3");
   }
+  context.require_equal(context.shape(0)[0], context.shape(1)[0], "batches of boxes and scores");
+  context.require_equal(context.shape(0)[1], context.shape(1)[2], "numbers of boxes and scores");
   context.set(0, DType::Int64, {context.fresh_size("count"), context.pool().integer(3)});
 }
 
