@@ -80,7 +80,7 @@ BELOW = {
     "codegen/maps": ["codegen/contraction"],
     "codegen/product": ["codegen/cluster_product", "codegen/contraction"],
     "codegen/convolution": ["codegen/integer_product", "codegen/maps"],
-    "codegen/opaque": ["codegen/convolution"],
+    "codegen/opaque": ["codegen/convolution", "codegen/ranking"],
     "codegen/recurrent": ["codegen/product", "ops/recurrent"],
     "codegen/ranking": ["codegen/rows"],
     "codegen/row_product": ["codegen/product", "codegen/ranking"],

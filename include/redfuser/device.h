@@ -6,8 +6,10 @@
 // output stays in the session's own memory until its next run. It returns all outputs. The work
 // runs in order on `stream` (a CUstream or cudaStream_t of the GPU's primary context; null: the
 // session's own). The call returns when the work is enqueued or, if a tensor is in host memory,
-// when that tensor has been copied. The caller's memory must stay valid until the stream has passed
-// the work. Runs of one session must not overlap: use one stream for them, or wait.
+// when that tensor has been copied; where sizes depend on data, when the host has read them. Memory
+// that is given for an output of such a size must be of that size, and the output is copied there.
+// The caller's memory must stay valid until the stream has passed the work. Runs of one session
+// must not overlap: use one stream for them, or wait.
 //
 // The second run with the same sizes and addresses records a CUDA graph, which later ones replay.
 // Nothing is allocated after the first run of the largest sizes. With SessionOptions::tune the

@@ -8,6 +8,8 @@
 #include "codegen/core/device_text.h"
 #include "codegen/core/tma_tile.h"
 #include "codegen/opaque/scatter_lists.h"
+#include "codegen/opaque/selection.h"
+#include "codegen/opaque/suppression.h"
 #include "codegen/product/product_text.h"
 
 namespace redfuser {
@@ -35,6 +37,22 @@ TEST(DeviceConstants, ScatterLists) {
   constexpr const char* kHeader = "device/scatter/lists.cuh";
   expect_in(kHeader, fmt::format("constexpr int kScatterThreads = {};", codegen::kScatterThreads));
   expect_in(kHeader, fmt::format("constexpr unsigned kScatterLong = {};", codegen::kScatterLong));
+}
+
+TEST(DeviceConstants, Selections) {
+  constexpr const char* kHeader = "device/select/selection.cuh";
+  expect_in(kHeader,
+            fmt::format("constexpr int kSelectionThreads = {};", codegen::kSelectionThreads));
+  expect_in(kHeader, "constexpr int kSelectionTile = 8 * kSelectionThreads;");
+  EXPECT_EQ(codegen::kSelectionTile, 8 * codegen::kSelectionThreads);
+}
+
+TEST(DeviceConstants, Suppressions) {
+  constexpr const char* kHeader = "device/select/suppression.cuh";
+  expect_in(kHeader,
+            fmt::format("constexpr int kSuppressionThreads = {};", codegen::kSuppressionThreads));
+  expect_in(kHeader,
+            fmt::format("constexpr int kSuppressionTile = {};", codegen::kSuppressionTile));
 }
 
 TEST(DeviceConstants, ProductTiles) {

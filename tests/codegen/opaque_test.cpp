@@ -74,6 +74,18 @@ std::vector<Case> cases() {
       {"scan_along_data",
        "g (float16[a, b, c] x, int64 axis) => (float16[a, b, c] y) "
        "{ y = CumSum<reverse = 1, exclusive = 1>(x, axis) }"},
+      // Flags, then places; of rows that are picked, then the rows.
+      {"nonzero", "g (float16[a, b, c] x) => (int64[3, m] y) { y = NonZero(x) }", 2},
+      {"compress",
+       "g (bfloat16[a, b, c] x, bool[b] k) => (bfloat16[a, m, c] y) { y = Compress<axis = 1>(x, k) "
+       "}",
+       3},
+      // The sort has seven; the boxes, a chunk's overlaps and what is kept of it, and the result.
+      {"non_max_suppression",
+       "g (float[b, 700, 4] x, float[b, c, 700] s, int64 most, float overlap, float least) => "
+       "(int64[m, 3] y) { y = NonMaxSuppression<center_point_box = 1>(x, s, most, overlap, least) "
+       "}",
+       12},
       // By points, or by tiles where there are many.
       {"dft",
        "g (bfloat16[b, n, 2] x) => (bfloat16[b, n, 2] y) { y = DFT<inverse = 1, axis = 1>(x) }", 0},

@@ -26,6 +26,10 @@ T atomicAdd(T* to, U value) {
   return changed(to, [&](T before) { return static_cast<T>(before + static_cast<T>(value)); });
 }
 template <class T, class U>
+T atomicOr(T* to, U value) {
+  return changed(to, [&](T before) { return static_cast<T>(before | static_cast<T>(value)); });
+}
+template <class T, class U>
 T atomicExch(T* to, U value) {
   return changed(to, [&](T) { return static_cast<T>(value); });
 }

@@ -28,9 +28,18 @@ const Case kCases[] = {
      "g (bool[n] keep, float[n, 8] x, float[8, 4] w) => (float[m, 4] y) {"
      " where = NonZero(keep) zero = Constant<value = int64[1] {0}>() i = Squeeze(where, zero)"
      " rows = Gather<axis = 0>(x, i) y = MatMul(rows, w) }",
-     2, 1},
+     2, 0},
     {"only_at_the_end",
-     "g (float[n, 8] x) => (int64[2, m] where) { p = Softmax(x) where = NonZero(p) }", 0, 1},
+     "g (float[n, 8] x) => (int64[2, m] where) { p = Softmax(x) where = NonZero(p) }", 0, 0},
+    // Another value has the size of the result, and the run must check it.
+    {"of_a_known_size",
+     "g (float[n, 8] x, int64[2, m] z) => (int64[2, m] y) { where = NonZero(x) y = Add(where, z) }",
+     2, 0},
+    {"unique",
+     "g (float[n] x, float[8] w) => (float[m, 8] y) {"
+     " u = Unique(x) last = Constant<value = int64[1] {1}>() c = Unsqueeze(u, last)"
+     " y = Mul(c, w) }",
+     2, 1},
     // The host reads the sizes from a tensor, and the GPU computes the values of those sizes.
     {"range",
      "g (int64[n] counts, float[4] x) => (float[m, 4] y) {"
@@ -44,13 +53,13 @@ const Case kCases[] = {
      " a = Abs(x) some = Greater(a, bound) where = NonZero(some) i = Squeeze(where, zero)"
      " picked = Gather(x, i) positive = Relu(picked) again = NonZero(positive)"
      " j = Squeeze(again, zero) both = Gather(picked, j) y = Exp(both) }",
-     3, 2},
+     3, 0},
     {"beside_each_other",
      "g (bool[n] a, bool[n] b, float[n, 8] x) => (float[k, 8] y, float[l, 8] z) {"
      " zero = Constant<value = int64[1] {0}>()"
      " wa = NonZero(a) i = Squeeze(wa, zero) ra = Gather<axis = 0>(x, i) y = Softmax(ra)"
      " wb = NonZero(b) j = Squeeze(wb, zero) rb = Gather<axis = 0>(x, j) z = Softmax(rb) }",
-     2, 2},
+     2, 0},
     {"a_list_stays_whole",
      "g (bool[n] keep, float[n, 8] x) => (float[k, 8] y) {"
      " where = NonZero(keep) zero = Constant<value = int64[1] {0}>() i = Squeeze(where, zero)"

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -146,12 +147,21 @@ struct LeftOut {
   std::map<std::string, std::string> families, offers;
 };
 
+// A size that the kernels of a step find: an int64 in a scratch buffer, which the host reads behind
+// them. Values that have the size lie dense in memory for `most`.
+struct FoundSize {
+  ir::Expr symbol = nullptr;
+  ir::Expr most = nullptr;  // Int64 over symbols
+  int scratch = -1;
+};
+
 struct GpuStep {
   std::vector<GpuCall> calls;
   double time = 0;            // microseconds by estimate at sizes that the builder knew; 0: unknown
   std::vector<Offer> offers;  // the chosen one first; none for an alias
   LeftOut left_out;           // that it was made without
   std::vector<Scratch> scratch;
+  std::optional<FoundSize> found;
   std::shared_ptr<const ir::ExprPool> pool = nullptr;  // owns the sizes
 };
 

@@ -15,14 +15,18 @@ namespace {
 struct Entry {
   std::string_view name;
   void (*generate)(StepBuilder&, const ops::NodeView&);
+  bool finds_size = false;
 };
 
 constexpr Entry kEntries[] = {
     {"AveragePool", generate_average_pool},
+    {"Compress", generate_compress, true},
     {"ConvTranspose", generate_conv_transpose},
     {"LpPool", generate_lp_pool},
     {"MaxPool", generate_max_pool},
     {"MaxUnpool", generate_max_unpool},
+    {"NonMaxSuppression", generate_non_max_suppression, true},
+    {"NonZero", generate_nonzero, true},
     {"Scatter", generate_scatter_elements},
     {"ScatterElements", generate_scatter_elements},
     {"ScatterND", generate_scatter_nd},
@@ -80,6 +84,11 @@ bool has_opaque_kernel(std::string_view domain, std::string_view name) {
   return std::any_of(ops.begin(), ops.end(), [&](const ops::OpDef& def) {
     return def.name == name && def.domain == domain && def.element != nullptr;
   });
+}
+
+bool has_size_kernel(std::string_view domain, std::string_view name) {
+  const Entry* found = find_entry(domain, name);
+  return found != nullptr && found->finds_size;
 }
 
 void generate_opaque(StepBuilder& builder, const fuse::OpaqueStep& step) {

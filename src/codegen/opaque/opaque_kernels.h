@@ -7,11 +7,14 @@
 
 namespace redfuser::codegen {
 
+void generate_compress(StepBuilder& builder, const ops::NodeView& view);
 void generate_conv_transpose(StepBuilder& builder, const ops::NodeView& view);
 void generate_max_pool(StepBuilder& builder, const ops::NodeView& view);
 void generate_lp_pool(StepBuilder& builder, const ops::NodeView& view);
 void generate_max_unpool(StepBuilder& builder, const ops::NodeView& view);
 void generate_average_pool(StepBuilder& builder, const ops::NodeView& view);
+void generate_non_max_suppression(StepBuilder& builder, const ops::NodeView& view);
+void generate_nonzero(StepBuilder& builder, const ops::NodeView& view);
 void generate_scatter_elements(StepBuilder& builder, const ops::NodeView& view);
 void generate_scatter_nd(StepBuilder& builder, const ops::NodeView& view);
 

@@ -72,7 +72,7 @@ void GpuExecutor::check_outputs(const NamedDeviceTensors& given,
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i] == nullptr) continue;
     ++known;
-    check_output(graph_.outputs[i], *outputs[i]);
+    if (has_size(graph_.outputs[i])) check_output(graph_.outputs[i], *outputs[i]);
   }
   if (known == given.size()) return;
   for (const auto& [name, tensor] : given) {
@@ -81,6 +81,13 @@ void GpuExecutor::check_outputs(const NamedDeviceTensors& given,
                     [&, &wanted = name](ir::ValueId id) { return value_of(id).name == wanted; });
     if (!is_output) user_error("the model has no output \"{}\"", name);
   }
+}
+
+bool GpuExecutor::has_size(ir::ValueId value) const {
+  if (program_->host().keeps(value)) return true;
+  const auto& symbols = compiled_->shape_symbols[static_cast<size_t>(value)];
+  return std::all_of(symbols.begin(), symbols.end(),
+                     [&](int64_t symbol) { return symbols_[static_cast<size_t>(symbol)] >= 0; });
 }
 
 void GpuExecutor::check_output(ir::ValueId output, const DeviceTensor& given) const {
@@ -110,7 +117,7 @@ Addresses GpuExecutor::addresses_of(const std::vector<const DeviceTensor*>& inpu
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     const ir::ValueId id = graph_.outputs[i], root = program_->compiled().plan.root(id);
-    if (outputs[i] == nullptr || !usable(*outputs[i]) || !program_->produces(id) ||
+    if (outputs[i] == nullptr || !usable(*outputs[i]) || !program_->produces(id) || !has_size(id) ||
         addresses.count(root)) {
       continue;
     }
@@ -143,7 +150,7 @@ DeviceTensor GpuExecutor::deliver(const BoundProgram& shape, ir::ValueId id,
   if (given == nullptr) {
     DeviceTensor result;
     result.dtype = value.dtype;
-    result.dims = value.is_constant() ? value.constant.dims() : shape.dims(id);
+    result.dims = value.is_constant() ? value.constant.dims() : cpu::dims_of(graph_, id, symbols_);
     result.on_host = known;
     const Dims memory = known ? result.dims : program_->memory_dims(id, symbols_);
     if (memory != result.dims) result.room = memory;
@@ -298,6 +305,7 @@ NamedDeviceTensors GpuExecutor::enqueue(const NamedDeviceTensors& inputs,
   timer_.mark(RunTimer::kInputsCopied, stream);
   if (!profiling) timer_.time_enqueue([&] { launch(shape, stream); });
   timer_.mark(RunTimer::kComputed, stream);
+  if (take_sizes(shape, 0, shape.steps(), stream)) check_outputs(outputs, targets);
   NamedDeviceTensors result;
   for (size_t i = 0; i < targets.size(); ++i) {
     const ir::ValueId id = graph_.outputs[i];

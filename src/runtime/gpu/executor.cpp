@@ -177,6 +177,38 @@ void GpuExecutor::replace_default(const StepFailure& failure) {
   for (std::string& note : fallback.take_notes()) notes.push_back(std::move(note));
 }
 
+bool GpuExecutor::take_sizes(const BoundProgram& shape, size_t begin, size_t end,
+                             const cuda::Stream& stream) {
+  if (host_run_) {
+    for (size_t i = 0; i < symbols_.size(); ++i) {
+      if (symbols_[i] < 0) symbols_[i] = host_run_->symbols()[i];
+    }
+  }
+  std::vector<size_t> finders;
+  for (size_t step = begin; step < end; ++step) {
+    if (shape.loaded(step)->form.found) finders.push_back(step);
+  }
+  if (finders.empty()) return false;
+  constexpr auto kBytes = static_cast<int64_t>(sizeof(int64_t));
+  if (found_.bytes() == 0) {
+    found_ = cuda::HostBuffer(program_->device(), kBytes * static_cast<int64_t>(shape.steps()));
+  }
+  auto* const sizes = reinterpret_cast<int64_t*>(found_.data());
+  for (size_t i = 0; i < finders.size(); ++i) {
+    stream.to_host(sizes + i, shape.found_at(finders[i]), kBytes);
+  }
+  stream.synchronize();
+  for (size_t i = 0; i < finders.size(); ++i) {
+    const codegen::FoundSize& found = *shape.loaded(finders[i])->form.found;
+    const int64_t most = ir::evaluate_size(found.most, symbols_);
+    RF_CHECK(sizes[i] >= 0 && sizes[i] <= most, "step \"{}\" finds {} elements of at most {}",
+             compiled_->steps[finders[i]].label, sizes[i], most);
+    symbols_[index(found.symbol->integer)] = sizes[i];
+  }
+  SizeChecks(graph_).run(symbols_);
+  return true;
+}
+
 // Of a shape that does not have the default form, as another shape's run has replaced it or tuning
 // has chosen another, the default is taken.
 void GpuExecutor::replace(BoundProgram& shape, const StepFailure& failure) {
@@ -205,6 +237,7 @@ void GpuExecutor::run_steps(BoundProgram& shape) {
   begin_host_run();
   for (size_t i = 0; i < shape.steps(); ++i) {
     enqueue_step(shape, i, stream_);
+    take_sizes(shape, i, i + 1, stream_);
     for (const size_t done : program_->joined().done_by(i)) {
       if (!program_->joined().writes_results(done)) continue;
       if (on_value) show(shape, done);
@@ -238,7 +271,7 @@ void GpuExecutor::show(const BoundProgram& shape, size_t number) {
 
 Tensor GpuExecutor::fetch(const BoundProgram& shape, ir::ValueId value) {
   if (program_->host().keeps(value)) return copied(host_run_->value(value));
-  Tensor tensor(graph_.values[index(value)].dtype, shape.dims(value));
+  Tensor tensor(graph_.values[index(value)].dtype, cpu::dims_of(graph_, value, symbols_));
   stream_.to_host(tensor.mutable_data(), shape.address(value),
                   static_cast<int64_t>(tensor.bytes()));
   const codegen::MemoryOrder* order = program_->target().order_of(value);
@@ -258,7 +291,7 @@ NamedTensors GpuExecutor::outputs(const BoundProgram& shape) {
       tensor = copied(value.is_constant() ? value.constant : host_run_->value(id));
       continue;
     }
-    tensor = Tensor(value.dtype, shape.dims(id));
+    tensor = Tensor(value.dtype, cpu::dims_of(graph_, id, symbols_));
     computed.emplace_back(&tensor, id);
     total += static_cast<int64_t>(tensor.bytes());
   }
@@ -297,6 +330,7 @@ NamedTensors GpuExecutor::run(const NamedTensors& inputs) {
   }
   if (profiling) profile_steps(shape, stream_, [this](const BoundProgram& to) { upload(to); });
   timer_.mark(RunTimer::kComputed, stream_);
+  if (!shows) take_sizes(shape, 0, shape.steps(), stream_);
   NamedTensors result = outputs(shape);
   for (const ir::ValueId id : graph_.inputs) values_[index(id)] = Tensor();
   if (progress) progress(steps, steps);

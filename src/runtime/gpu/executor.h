@@ -46,9 +46,7 @@ class GpuExecutor : public Executor {
   // The values of CompiledProgram::outer_symbols in the next run.
   void take_outer_symbols(std::vector<int64_t> symbols) { outer_symbols_ = std::move(symbols); }
   // The sizes by symbol of the last run, with those that its steps have bound; -1: not bound.
-  const std::vector<int64_t>& symbols() const {
-    return host_run_ != nullptr ? host_run_->symbols() : symbols_;
-  }
+  const std::vector<int64_t>& symbols() const { return symbols_; }
 
  private:
   struct Key {
@@ -98,6 +96,9 @@ class GpuExecutor : public Executor {
   // computed at once. `early` as BoundProgram::enqueue.
   void enqueue_step(BoundProgram& shape, size_t step, const cuda::Stream& stream,
                     bool early = false);
+  // Waits for the stream where steps [begin, end) have found sizes, and binds these; whether there
+  // are any. After the steps that the run has enqueued.
+  bool take_sizes(const BoundProgram& shape, size_t begin, size_t end, const cuda::Stream& stream);
   void replace(BoundProgram& shape, const StepFailure& failure);
   // Replaces the default form of the step.
   void replace_default(const StepFailure& failure);
@@ -119,7 +120,10 @@ class GpuExecutor : public Executor {
   std::vector<const void*> stage(const std::vector<const DeviceTensor*>& inputs);
   const ir::Value& value_of(ir::ValueId id) const { return graph_.values[static_cast<size_t>(id)]; }
   void check_not_ours(const NamedDeviceTensors& tensors) const;
-  // `outputs` are those `given`, by the graph's outputs; null where there is none.
+  // Whether the value's size does not depend on what steps still have to find.
+  bool has_size(ir::ValueId value) const;
+  // `outputs` are those `given`, by the graph's outputs; null where there is none. Those whose
+  // sizes are not known yet are not checked.
   void check_outputs(const NamedDeviceTensors& given,
                      const std::vector<const DeviceTensor*>& outputs) const;
   void check_output(ir::ValueId output, const DeviceTensor& given) const;
@@ -146,6 +150,7 @@ class GpuExecutor : public Executor {
   cuda::Buffer workspace_, arena_;
   cuda::Buffer counter_;  // 0 between launches
   cuda::HostBuffer staging_;
+  cuda::HostBuffer found_;                          // sizes that steps have found
   std::unique_ptr<KernelTuner> tuner_;              // null: default choices
   std::list<std::pair<Key, BoundProgram>> shapes_;  // the latest first
   std::optional<PreparedRun> prepared_;

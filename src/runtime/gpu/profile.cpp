@@ -103,7 +103,8 @@ std::optional<DeviceState> GpuExecutor::device_state() const {
 std::vector<StepFacts> GpuExecutor::step_facts() const {
   if (shapes_.empty()) return {};
   const BoundProgram& shape = shapes_.front().second;
-  const select::KnownSizes sizes(shape.symbols());
+  const std::vector<int64_t> symbols = program_->with_most(shape.symbols());
+  const select::KnownSizes sizes(symbols);
   const ir::Graph own = clone(graph_);  // the program's takes no new expressions
   std::vector<StepFacts> facts;
   for (size_t i = 0; i < shape.steps(); ++i) {

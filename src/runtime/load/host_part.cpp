@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+
+#include "codegen/opaque/dispatch.h"
 
 namespace redfuser::runtime {
 namespace {
@@ -17,6 +20,7 @@ HostPart::HostPart(const CompiledProgram& program)
       known_(program.symbol_names.size()),
       values_(program.graph().values.size()),
       steps_(program.plan.steps.size()),
+      finds_(program.plan.steps.size()),
       reasons_(program.plan.steps.size()) {
   const ir::Graph& graph = program.graph();
   for (const ir::ValueId id : graph.inputs) {
@@ -33,6 +37,11 @@ HostPart::HostPart(const CompiledProgram& program)
     values_[i] = dtype == DType::String || is_list(dtype) || !is_known(program.shape_symbols[i]);
   }
   for (size_t i = 0; i < steps_.size(); ++i) {
+    finds_[i] = may_find(i);
+    if (!finds_[i]) continue;
+    for (const ir::ValueId id : program.plan.steps[i].writes) values_[index(id)] = false;
+  }
+  for (size_t i = 0; i < steps_.size(); ++i) {
     const fuse::Step& step = program.plan.steps[i];
     if (const auto* alias = std::get_if<fuse::AliasStep>(&step.kind)) {
       if (keeps(alias->source)) values_[index(alias->value)] = true;
@@ -45,12 +54,48 @@ HostPart::HostPart(const CompiledProgram& program)
       }
     }
     if (program.bodies.count(i) > 0) take(i, "a run decides what it computes");
+    if (finds_size(i) && !finds_[i] && !has(i)) {
+      take(i, fmt::format("the size of \"{}\" is known before",
+                          graph.values[index(step.writes.front())].name));
+    }
   }
 }
 
 bool HostPart::is_known(const std::vector<int64_t>& symbols) const {
   return std::all_of(symbols.begin(), symbols.end(),
                      [&](int64_t symbol) { return known_[index(symbol)]; });
+}
+
+bool HostPart::finds_size(size_t step) const {
+  const auto* opaque = std::get_if<fuse::OpaqueStep>(&program_.plan.steps[step].kind);
+  if (opaque == nullptr) return false;
+  const ir::Node& node = program_.graph().nodes[index(opaque->node)];
+  return codegen::has_size_kernel(node.domain, node.op);
+}
+
+// Results of one size that is not known, which no other value of the program has.
+bool HostPart::may_find(size_t number) const {
+  const fuse::Step& step = program_.plan.steps[number];
+  if (!finds_size(number)) return false;
+  std::set<int64_t> unknown;
+  for (const ir::ValueId id : step.writes) {
+    if (program_.graph().values[index(id)].dtype == DType::String) return false;
+    for (const int64_t symbol : program_.shape_symbols[index(id)]) {
+      if (!known_[index(symbol)]) unknown.insert(symbol);
+    }
+  }
+  if (unknown.size() != 1) return false;
+  const auto has_size = [&](ir::ValueId id) {
+    const auto& symbols = program_.shape_symbols[index(id)];
+    return std::count(symbols.begin(), symbols.end(), *unknown.begin()) > 0;
+  };
+  for (size_t i = 0; i < program_.plan.steps.size(); ++i) {
+    const fuse::Step& other = program_.plan.steps[i];
+    if (std::any_of(other.reads.begin(), other.reads.end(), has_size)) return false;
+    if (i == number) continue;
+    if (std::any_of(other.writes.begin(), other.writes.end(), has_size)) return false;
+  }
+  return true;
 }
 
 std::string HostPart::reason_of(ir::ValueId value) const {
@@ -67,6 +112,9 @@ bool HostPart::empty() const {
 void HostPart::take(size_t step, const std::string& reason) {
   steps_[step] = true;
   reasons_[step] = reason;
+  if (!finds_[step]) return;
+  finds_[step] = false;
+  for (const ir::ValueId id : program_.plan.steps[step].writes) values_[index(id)] = true;
 }
 
 bool HostPart::binds_sizes_of(const codegen::GpuStep& form) const {

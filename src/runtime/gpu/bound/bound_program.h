@@ -98,6 +98,10 @@ class BoundProgram {
   Dims dims(ir::ValueId value) const;
   // The address of a value.
   cuda::DevicePointer address(ir::ValueId value) const;
+  // Where the kernels of a step leave the size that they find.
+  cuda::DevicePointer found_at(size_t step) const {
+    return places_of(step).at(static_cast<size_t>(steps_[step]->form.found->scratch));
+  }
   // Pairs of values outside of the arena that have bytes in common.
   std::vector<std::pair<ir::ValueId, ir::ValueId>> overlaps() const;
 

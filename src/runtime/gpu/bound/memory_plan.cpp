@@ -16,7 +16,7 @@ bool contains(const std::vector<ir::ValueId>& values, ir::ValueId value) {
 MemoryPlan::MemoryPlan(const GpuProgram& program, const LoadedSteps& loaded,
                        std::vector<int64_t> symbols, bool keep_all,
                        const std::set<ir::ValueId>& elsewhere)
-    : program_(program), symbols_(std::move(symbols)), elsewhere_(elsewhere) {
+    : program_(program), symbols_(program.with_most(std::move(symbols))), elsewhere_(elsewhere) {
   const ir::Graph& graph = program.graph();
   const std::vector<fuse::Step>& steps = program.compiled().plan.steps;
   const int end = static_cast<int>(steps.size());
@@ -41,6 +41,10 @@ MemoryPlan::MemoryPlan(const GpuProgram& program, const LoadedSteps& loaded,
     scratch_.emplace_back();
     for (const codegen::Scratch& need : loaded[static_cast<size_t>(i)]->form.scratch) {
       add_scratch(need.bytes, i);
+    }
+    // The host reads a size that was found behind the last step.
+    if (const auto& size = loaded[static_cast<size_t>(i)]->form.found) {
+      lives_[scratch_.back().at(static_cast<size_t>(size->scratch))].last = end;
     }
   }
   // What a step touches lives until the place where it is computed, which may be a later step's.
@@ -140,7 +144,8 @@ void MemoryPlan::make_room(ir::ValueId value, ir::ValueId owner) {
   if (__builtin_mul_overflow(start, 2, &life.bytes)) user_error("\"{}\" is too large", info.name);
 }
 
-bool MemoryPlan::holds(const std::vector<int64_t>& symbols) const {
+bool MemoryPlan::holds(const std::vector<int64_t>& run) const {
+  const std::vector<int64_t> symbols = program_.with_most(run);
   return std::all_of(sized_.begin(), sized_.end(), [&](const Sized& sized) {
     const bool same = std::all_of(sized.symbols.begin(), sized.symbols.end(), [&](int64_t symbol) {
       return symbols[static_cast<size_t>(symbol)] == symbols_[static_cast<size_t>(symbol)];

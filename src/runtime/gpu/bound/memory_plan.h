@@ -21,7 +21,7 @@ class MemoryPlan {
 
   int64_t bytes() const { return arena_.bytes; }
   // Whether a run with these symbols has room in the memory.
-  bool holds(const std::vector<int64_t>& symbols) const;
+  bool holds(const std::vector<int64_t>& run) const;
   // The value's offset in the arena; nullopt for constants and values elsewhere.
   std::optional<int64_t> offset(ir::ValueId value) const;
   int64_t scratch_offset(size_t step, int scratch) const;

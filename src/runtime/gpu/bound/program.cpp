@@ -11,6 +11,7 @@
 #include "base/deferred_contents.h"
 #include "base/error.h"
 #include "codegen/orders/memory_orders.h"
+#include "ir/evaluate.h"
 #include "runtime/gpu/bound/arena.h"
 #include "runtime/load/fallback.h"
 #include "runtime/load/loader.h"
@@ -22,6 +23,8 @@ namespace redfuser::runtime {
 namespace {
 
 constexpr int kOldestArchitecture = 80;
+
+size_t index(int64_t id) { return static_cast<size_t>(id); }
 
 bool multiplies(const CompiledProgram& program) {
   const std::vector<fuse::Step>& steps = program.plan.steps;
@@ -161,6 +164,16 @@ Dims GpuProgram::memory_dims(ir::ValueId value, const std::vector<int64_t>& symb
   return dims;
 }
 
+std::vector<int64_t> GpuProgram::with_most(std::vector<int64_t> symbols) const {
+  for (const auto& step : steps_) {
+    const auto& found = step->form.found;
+    if (!found) continue;
+    int64_t& size = symbols[index(found->symbol->integer)];
+    if (size < 0) size = ir::evaluate_size(found->most, symbols);
+  }
+  return symbols;
+}
+
 std::vector<codegen::GpuStep> GpuProgram::generate_steps(const ir::Graph& own) {
   std::vector<codegen::GpuStep> forms;
   joined_ = codegen::JoinedSteps(own, program_->plan, target_, steps_of_host());
@@ -239,7 +252,7 @@ bool GpuProgram::has_large_steps() const {
     const fuse::StepKind& kind = steps[i].kind;
     const bool large = std::holds_alternative<fuse::ProductStep>(kind) ||
                        std::holds_alternative<fuse::CascadeStep>(kind) ||
-                       std::holds_alternative<fuse::OpaqueStep>(kind);
+                       (std::holds_alternative<fuse::OpaqueStep>(kind) && !host_.finds(i));
     if (large && !host_.has(i)) return true;
   }
   return false;

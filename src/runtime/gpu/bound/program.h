@@ -39,11 +39,13 @@ class GpuProgram {
   const codegen::Target& target() const { return target_; }
   // The sizes of a value's memory in a run with these symbols: greater ones where it has room.
   Dims memory_dims(ir::ValueId value, const std::vector<int64_t>& symbols) const;
+  // The same symbols, with the most that steps may find of sizes that are not known.
+  std::vector<int64_t> with_most(std::vector<int64_t> symbols) const;
   // An AliasStep, a step of the host, and one that another one computes have no calls.
   const LoadedSteps& steps() const { return steps_; }
   const codegen::JoinedSteps& joined() const { return joined_; }
   const HostPart& host() const { return host_; }
-  // Whether a product, a cascade or a convolution has kernels.
+  // Whether a product, a cascade or an operator of known sizes has kernels.
   bool has_large_steps() const;
   // Whether a step on the GPU writes the output, or the value that it is an alias of.
   bool produces(ir::ValueId output) const { return produced_.count(output) > 0; }
