@@ -54,6 +54,13 @@ bool windows_as_rows(const ConvolutionStep& convolution) {
   return channels_last(convolution.builder.target, convolution.value);
 }
 
+OperandReuse reuse_of(const ConvolutionForm& form, bool as_rows) {
+  double overlap = static_cast<double>(taps_of(form));
+  for (const int64_t stride : form.stride) overlap /= static_cast<double>(stride);
+  overlap = std::max(overlap, 1.0);
+  return as_rows ? OperandReuse{overlap, 1} : OperandReuse{1, overlap};
+}
+
 fuse::ProductStep product_of(const ConvolutionStep& convolution) {
   fuse::ProductStep product;
   product.value = static_cast<ir::ValueId>(convolution.value);
@@ -96,7 +103,7 @@ class WindowProduct {
     const int lines = as_rows_ ? kColumns : kRows;
     const int loaded = static_cast<int>(std::min<int64_t>(lines, form_.filters->integer));
     const ProductWindows windows{
-        kWindowProductFamily, as_rows_ ? images(kRows) : filters(loaded),
+        kWindowProductFamily, reuse_of(form_, as_rows_), as_rows_ ? images(kRows) : filters(loaded),
         as_rows_ ? filters(loaded) : images(kColumns),
         [&](KernelText& kernel) { return operands(kernel, lines - loaded); }};
     builder_.result.calls.push_back(window_product_kernel(
@@ -205,7 +212,7 @@ double window_product_time(const ConvolutionStep& convolution, const Convolution
   builder.sizes = sizes;
   const ProductCall call = call_of(builder.pool(), form, windows_as_rows(convolution));
   const EpilogueWork work = epilogue_work(epilogue_of(convolution), product_of(convolution));
-  return product_kernel_time(builder, call, 1, work);
+  return product_kernel_time(builder, call, 1, work, reuse_of(form, windows_as_rows(convolution)));
 }
 
 void add_window_product(const ConvolutionStep& convolution, const ConvolutionForm& form) {

@@ -35,7 +35,7 @@ constexpr double kTileShare = 1.134, kMemoryShare = 0.627;
 }  // namespace
 
 double product_kernel_time(StepBuilder& builder, const ProductCall& call, size_t products,
-                           const EpilogueWork& work) {
+                           const EpilogueWork& work, const OperandReuse& reuse) {
   if (ProductText::columns_of_each(products) == 0) return HUGE_VAL;
   const Target& target = builder.target;
   const auto known = [&](ir::Expr size) { return static_cast<double>(builder.sizes.of(size)); };
@@ -49,8 +49,8 @@ double product_kernel_time(StepBuilder& builder, const ProductCall& call, size_t
   const double narrow = 1.0 * ProductText::kWidth / ProductText::width_of(builder.pool(), call.n);
   const double groups = 1.0 * each / kTileColumns * std::pow(narrow, kNarrow);
   const double finish = groups * target.microseconds(kFinish) * kEpilogue.of(work);
-  const double elements =
-      batch * ((m + static_cast<double>(products) * n) * k + m * n * (1 + work.elements));
+  const double operands = (m / reuse.rows + static_cast<double>(products) * n / reuse.columns) * k;
+  const double elements = batch * (operands + m * n * (1 + work.elements));
   const double bytes = elements * static_cast<double>(size_of(call.dtype));
   return select::kLaunchTime + target.microseconds(kFill) +
          std::max(bytes / (kMemoryShare * target.dram_rate), turns * (sums + finish));
@@ -158,7 +158,8 @@ KernelLaunch window_product_kernel(StepBuilder& builder, const fuse::ProductStep
                                    const ProductEpilogue& epilogue, const std::string& comment) {
   const std::vector<ProductCall> calls = {call};
   KernelLaunch launch = *ProductText(builder, step, calls, epilogue, &windows).launch(comment);
-  const double time = product_kernel_time(builder, call, 1, epilogue_work(epilogue, step));
+  const double time =
+      product_kernel_time(builder, call, 1, epilogue_work(epilogue, step), windows.reuse);
   if (time < HUGE_VAL) launch.time = time;
   return launch;
 }

@@ -21,9 +21,16 @@ std::optional<KernelLaunch> product_kernel(StepBuilder& builder, const fuse::Pro
                                            const ProductEpilogue& epilogue,
                                            const std::string& comment);
 
+// How many terms of the rows, and of the columns, an element of memory is, on average: more than
+// one of windows that overlap.
+struct OperandReuse {
+  double rows = 1, columns = 1;
+};
+
 // The operands of a product of windows of images and filters.
 struct ProductWindows {
   const char* family;
+  OperandReuse reuse;
   TmaView rows, columns;
   std::function<std::string(KernelText&)> operands;  // the text of WindowOperands
 };
@@ -36,6 +43,6 @@ KernelLaunch window_product_kernel(StepBuilder& builder, const fuse::ProductStep
 // Microseconds by estimate of `products` products like `call` at the builder's sizes. Infinite for
 // unknown sizes, and for more products than a tile takes.
 double product_kernel_time(StepBuilder& builder, const ProductCall& call, size_t products,
-                           const EpilogueWork& work);
+                           const EpilogueWork& work, const OperandReuse& reuse = {});
 
 }  // namespace redfuser::codegen
