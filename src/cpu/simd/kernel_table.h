@@ -295,6 +295,10 @@ struct LanesArgs {
 inline constexpr int64_t kLanesTile = 256;
 using LanesFn = void (*)(const LanesArgs& args);
 
+// In windows/overlap.h.
+struct OverlapArgs;
+using OverlapFn = void (*)(const OverlapArgs& args);
+
 // In recurrent.h.
 struct RecurrentKernels;
 
@@ -348,6 +352,7 @@ struct KernelTable {
   WindowFn window_f32, window_f64;
   // The same of positions side by side, which need `step` = 1, a vector of columns and no `tile`.
   WindowFn window_rows_f32, window_rows_f64;
+  OverlapFn overlap_f32, overlap_f64;
   int64_t window_lanes_f32;  // float32 elements of a vector; of float64 there are half as many
   // Those that this machine runs, the best first; the last of them needs no extension.
   const IntegerKernels* integer[3];

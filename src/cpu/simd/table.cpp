@@ -26,6 +26,7 @@ const KernelTable& table() {
     add_filter(t);
     add_window(t);
     add_window_rows(t);
+    add_overlap(t);
     add_lanes(t);
     add_recurrent(t);
     add_fourier(t);

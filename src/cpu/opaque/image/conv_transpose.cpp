@@ -5,10 +5,11 @@
 
 #include "base/dispatch.h"
 #include "base/error.h"
-#include "cpu/opaque/image/split_line.h"
 #include "cpu/opaque/image/window.h"
 #include "cpu/opaque/opaque_gemm.h"
 #include "cpu/opaque/opaque_kernels.h"
+#include "cpu/simd/kernel_table.h"
+#include "cpu/simd/windows/overlap.h"
 
 namespace redfuser::cpu {
 namespace {
@@ -36,105 +37,224 @@ TransposedShape make_shape(const OpaqueCall& call) {
 // The parts of at most `size` that make up `all`.
 int64_t parts_of(int64_t all, int64_t size) { return (all + size - 1) / size; }
 
-// Of a task: so many filters, whose taps are the rows of a product, and lines of the output.
-constexpr int64_t kRows = 128;
-constexpr int64_t kColumnElements = 65536;  // of products, which stay in the second-level cache
+int64_t floor_of(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+
+// Of one image and group: blocks of the outermost dimension, each with filters in `shares`, which
+// are multiplied `filters` at a time.
 struct Blocks {
-  int64_t filters, lines;
+  int axis;               // the outermost dimension that the operator has
+  int64_t lines, shares;  // `lines` of the output along `axis`
+  int64_t filters;
 };
+
+constexpr int64_t kRows = 128;              // of a product: filters and their taps
+constexpr int64_t kColumnElements = 65536;  // of products, which stay in the second-level cache
+constexpr int64_t kInputElements = 131072;  // likewise
 
 Blocks blocks_of(const TransposedShape& s, int threads) {
   const Window& w = s.window;
-  const int64_t taps = count_of(w.kernel), line = w.input[0] * w.input[2];
-  const int64_t images = s.batch * s.groups, wanted = 2 * int64_t{threads};
-  // Lines are divided among threads where there are any, else filters.
-  const int64_t least = parts_of(wanted, std::max<int64_t>(images * w.input[1], 1));
-  const int64_t filters = std::clamp<int64_t>(
-      std::min(kRows / std::max<int64_t>(taps, 1), parts_of(s.filters, least)), 1, s.filters);
+  const int axis = 3 - w.rank;
+  const int64_t taps = count_of(w.kernel), channels = s.channels / s.groups;
+  const int64_t line = std::max<int64_t>(count_of(w.input) / std::max<int64_t>(w.input[axis], 1), 1);
+  const int64_t images = std::max<int64_t>(s.batch * s.groups, 1);
+  const int64_t wanted = threads > 1 ? 2 * int64_t{threads} : 1;
+  const int64_t filters =
+      std::clamp<int64_t>(kRows / std::max<int64_t>(taps, 1), 1, std::max<int64_t>(s.filters, 1));
+  const int64_t fitting = std::min(kColumnElements / std::max<int64_t>(filters * taps * line, 1),
+                                   kInputElements / std::max<int64_t>(channels * line, 1));
   // Lines of the input beside a block's own are multiplied again for the next block.
-  const int64_t shared = ((w.kernel[1] - 1) * w.dilation[1]) / w.stride[1];
-  const int64_t fitting = kColumnElements / std::max<int64_t>(filters * taps * line, 1);
-  const int64_t tasks = std::max<int64_t>(images * parts_of(s.filters, filters), 1);
-  const int64_t shares = w.input[1] / parts_of(wanted, tasks);
-  const int64_t lines = std::max({std::min(fitting, shares), 4 * shared, int64_t{1}});
-  return {filters, std::min(lines, w.output[1] / w.stride[1] + 1) * w.stride[1]};
+  const int64_t shared = ((w.kernel[axis] - 1) * w.dilation[axis]) / w.stride[axis];
+  const int64_t share = w.input[axis] / parts_of(wanted, images);
+  const int64_t lines = std::min(std::max({std::min(fitting, share), 4 * shared, int64_t{1}}),
+                                 w.output[axis] / w.stride[axis] + 1);
+  const int64_t down = parts_of(w.output[axis], lines * w.stride[axis]);
+  const int64_t shares = std::min(parts_of(wanted, images * down), parts_of(s.filters, filters));
+  return {axis, lines * w.stride[axis], std::max<int64_t>(shares, 1), filters};
 }
 
-// A block of output lines of all depths, and the input lines [first, first + count) that reach it.
+// Lines [begin, end) of the output along `axis`, and the lines [first, first + count) of the input
+// that reach them.
 struct LineBlock {
   int64_t begin, end, first, count;
 };
 
-LineBlock line_block(const Window& w, int64_t begin, int64_t lines) {
-  const int64_t end = std::min(begin + lines, w.output[1]), step = w.stride[1];
-  const int64_t low = begin + w.pad_begin[1] - (w.kernel[1] - 1) * w.dilation[1];
+LineBlock line_block(const Window& w, int axis, int64_t begin, int64_t lines) {
+  const int64_t end = std::min(begin + lines, w.output[axis]), step = w.stride[axis];
+  const int64_t low = begin + w.pad_begin[axis] - (w.kernel[axis] - 1) * w.dilation[axis];
   const int64_t first = low > 0 ? parts_of(low, step) : 0;
-  const int64_t high = end - 1 + w.pad_begin[1];
-  const int64_t last = high < 0 ? 0 : std::min(high / step + 1, w.input[1]);
+  const int64_t high = end - 1 + w.pad_begin[axis];
+  const int64_t last = high < 0 ? 0 : std::min(high / step + 1, w.input[axis]);
   return {begin, end, first, std::max<int64_t>(last - first, 0)};
 }
 
-// Adds up the contributions of one filter, columns[tap, depth, input line of the block, column], to
-// the block's lines of its output plane.
-template <typename T>
-void sum_lines(const Window& w, const LineBlock& block, const T* columns, T bias,
-               SplitLine<T>& line, T* plane) {
-  const int64_t slice = block.count * w.input[2], pixels = w.input[0] * slice;
-  // The input position whose tap k falls on output position o, or -1.
-  const auto source_of = [&](int i, int64_t o, int64_t k) {
-    const int64_t at = o + w.pad_begin[i] - k * w.dilation[i];
-    const bool inside = at >= 0 && at % w.stride[i] == 0 && at / w.stride[i] < w.input[i];
-    return inside ? at / w.stride[i] : -1;
-  };
-  for (int64_t od = 0; od < w.output[0]; ++od) {
-    for (int64_t oh = block.begin; oh < block.end; ++oh) {
-      line.fill(bias);
-      for (int64_t k = 0; k < w.kernel[0] * w.kernel[1]; ++k) {
-        const int64_t d = source_of(0, od, k / w.kernel[1]), h = source_of(1, oh, k % w.kernel[1]);
-        if (d < 0 || h < 0) continue;
-        const T* source =
-            columns + k * w.kernel[2] * pixels + d * slice + (h - block.first) * w.input[2];
-        for (int64_t kw = 0; kw < w.kernel[2]; ++kw, source += pixels) {
-          line.add(source, w.input[2], kw * w.dilation[2] - w.pad_begin[2]);
+// Which lines of a block's input fall on which lines of its output.
+class BlockOverlap {
+ public:
+  // Lines of tap t begin at t · tap_stride.
+  BlockOverlap(const Window& w, int axis, const LineBlock& block, int64_t tap_stride)
+      : input_(w.input), output_(w.output) {
+    Size3 offset;
+    for (int i = 0; i < 3; ++i) offset[i] = -w.pad_begin[i];
+    input_[axis] = block.count, output_[axis] = block.end - block.begin;
+    offset[axis] += block.first * w.stride[axis] - block.begin;
+    // The input position whose tap k falls on output position o, or -1.
+    const auto source_of = [&](int i, int64_t o, int64_t k) {
+      const int64_t at = o - offset[i] - k * w.dilation[i];
+      const bool inside = at >= 0 && at % w.stride[i] == 0 && at / w.stride[i] < input_[i];
+      return inside ? at / w.stride[i] : -1;
+    };
+    for (int64_t od = 0; od < output_[0]; ++od) {
+      for (int64_t oh = 0; oh < output_[1]; ++oh) {
+        for (int64_t k = 0; k < w.kernel[0] * w.kernel[1]; ++k) {
+          const int64_t d = source_of(0, od, k / w.kernel[1]);
+          const int64_t h = source_of(1, oh, k % w.kernel[1]);
+          if (d < 0 || h < 0) continue;
+          const int64_t line = (d * input_[1] + h) * input_[2], tap = k * w.kernel[2];
+          sources_.push_back({tap * tap_stride + line, tap});
         }
+        line_ends_.push_back(static_cast<int64_t>(sources_.size()));
       }
-      line.write(plane + (od * w.output[1] + oh) * w.output[2]);
+    }
+    for (int64_t phase = 0; phase < w.stride[2]; ++phase) {
+      for (int64_t k = 0; k < w.kernel[2]; ++k) {
+        const int64_t at = k * w.dilation[2] + offset[2], shift = floor_of(at, w.stride[2]);
+        if (at - shift * w.stride[2] == phase) taps_.push_back({k * tap_stride, k, shift});
+      }
+      phase_ends_.push_back(static_cast<int64_t>(taps_.size()));
     }
   }
-}
+
+  OverlapArgs args() const {
+    OverlapArgs args;
+    args.lines = output_[0] * output_[1], args.columns = output_[2], args.width = input_[2];
+    args.phases = static_cast<int64_t>(phase_ends_.size());
+    args.line_ends = line_ends_.data(), args.sources = sources_.data();
+    args.phase_ends = phase_ends_.data(), args.taps = taps_.data();
+    return args;
+  }
+
+ private:
+  Size3 input_, output_;
+  std::vector<int64_t> line_ends_, phase_ends_;
+  std::vector<OverlapLine> sources_;
+  std::vector<OverlapTap> taps_;
+};
+
+// Weights as the rows of products: [group][filter, tap][channel], rows `stride` elements apart.
+struct WeightRows {
+  int64_t stride = 0;
+  Tensor rows;
+};
 
 template <typename T>
-void convolve_transposed(const TransposedShape& s, const T* x, const T* weights, const T* bias,
-                         T* y, ThreadPool& pool) {
+WeightRows weight_rows(const TransposedShape& s, const Tensor& weights, ThreadPool& pool) {
+  constexpr int64_t kLine = 16, kSet = 128;  // rows a multiple of this apart share few cache lines
+  const int64_t channels = s.channels / s.groups, rows = s.filters * count_of(s.window.kernel);
+  WeightRows result;
+  result.stride = parts_of(channels, kLine) * kLine;
+  if (result.stride % kSet == 0) result.stride += kLine;
+  result.rows = Tensor(weights.dtype(), {s.groups * rows * result.stride});
+  const auto part = [&](int64_t group, int64_t begin, int64_t end) {
+    MoveArgs move;
+    move.rows = end - begin, move.columns = channels;
+    move.from = weights.as<T>() + group * channels * rows + begin;
+    move.size = channels * rows - begin;
+    move.row_stride = 1, move.column_stride = rows;
+    move.out = result.rows.as<T>() + (group * rows + begin) * result.stride;
+    move.out_stride = result.stride;
+    kernels().move[sizeof(T) == 4 ? 2 : 3](move);
+  };
+  for (int64_t group = 0; group < s.groups; ++group) {
+    parallel_ranges(pool, rows, 1 + (1 << 14) / channels,
+                    [&](int64_t begin, int64_t end) { part(group, begin, end); });
+  }
+  return result;
+}
+
+// A block of one image and group.
+template <typename T>
+class TransposedBlock {
+ public:
+  TransposedBlock(const TransposedShape& s, const Blocks& blocks, const LineBlock& block)
+      : s_(s),
+        filters_(blocks.filters),
+        line_(count_of(s.window.input) / std::max<int64_t>(s.window.input[blocks.axis], 1)),
+        first_(block.first * line_),
+        pixels_(block.count * line_),
+        taps_(count_of(s.window.kernel)),
+        overlap_(s.window, blocks.axis, block, single() ? 0 : pixels_),
+        args_(overlap_.args()) {
+    const int64_t line = count_of(s.window.output) / s.window.output[blocks.axis];
+    out_ = block.begin * line;
+    args_.out_stride = count_of(s.window.output);
+  }
+
+  // Filters [begin, end) of a group: x is its first channel, `bias` (or null) and y those of its
+  // first filter.
+  void run(const T* x, const T* weights, int64_t weight_stride, const T* bias, int64_t begin,
+           int64_t end, T* y) {
+    const int64_t most = std::min(filters_, end - begin), in = count_of(s_.window.input);
+    const int64_t channels = s_.channels / s_.groups;
+    auto columns = scratch<T>(2 * kSlack + (single() ? pixels_ : most * taps_ * pixels_));
+    auto panels = scratch<T>(single() ? 0 : panel_elements(channels, pixels_));
+    T* lines = columns.get() + kSlack;
+    if (single()) {
+      std::copy_n(x + first_, pixels_, lines);
+      return add(lines, 0, weights, bias, begin, end, y);
+    }
+    pack_panels(channels, pixels_, x + first_, in, panels.get());
+    for (int64_t f = begin; f < end; f += most) {
+      const int64_t last = std::min(f + most, end);
+      // columns[filter, tap, pixel] = Σ_c w[filter, tap, c] · x[c, pixel]
+      gemm_panels((last - f) * taps_, pixels_, channels, weights + f * taps_ * weight_stride,
+                  weight_stride, panels.get(), lines, pixels_);
+      add(lines, taps_ * pixels_, nullptr, bias, f, last, y);
+    }
+  }
+
+ private:
+  static constexpr int64_t kSlack = 64 / sizeof(T);  // that the kernel may read
+
+  // The columns of one channel are its input times the weights: the kernel multiplies.
+  bool single() const { return s_.channels == s_.groups; }
+
+  void add(const T* lines, int64_t stride, const T* weights, const T* bias, int64_t begin,
+           int64_t end, T* y) {
+    OverlapArgs args = args_;
+    args.planes = end - begin;
+    args.in = lines, args.in_stride = stride;
+    args.weights = weights == nullptr ? nullptr : weights + begin * taps_;
+    args.weights_stride = taps_;
+    args.bias = bias == nullptr ? nullptr : bias + begin;
+    args.out = y + begin * args.out_stride + out_;
+    (sizeof(T) == 4 ? kernels().overlap_f32 : kernels().overlap_f64)(args);
+  }
+
+  const TransposedShape& s_;
+  int64_t filters_, line_, first_, pixels_, taps_;
+  BlockOverlap overlap_;
+  OverlapArgs args_;
+  int64_t out_;
+};
+
+template <typename T>
+void convolve_transposed(const TransposedShape& s, const T* x, const T* weights,
+                         int64_t weight_stride, const T* bias, T* y, ThreadPool& pool) {
   const Window& w = s.window;
-  const int64_t channels = s.channels / s.groups, taps = count_of(w.kernel);
-  const int64_t in = count_of(w.input), out = count_of(w.output);
+  const int64_t channels = s.channels / s.groups, in = count_of(w.input), out = count_of(w.output);
   if (s.filters == 0 || out == 0) return;
   const Blocks blocks = blocks_of(s, pool.size());
-  const int64_t across = parts_of(s.filters, blocks.filters);
-  const int64_t down = parts_of(w.output[1], blocks.lines);
-  pool.parallel_for(s.batch * s.groups * across * down, [&](int64_t task, int) {
-    const int64_t image = task / (across * down), group = image % s.groups;
-    const int64_t filter = task / down % across * blocks.filters;
-    const int64_t count = std::min(blocks.filters, s.filters - filter);
-    const LineBlock block = line_block(w, task % down * blocks.lines, blocks.lines);
-    const int64_t slice = block.count * w.input[2], pixels = w.input[0] * slice;
-    const int64_t size = element_count({count, taps, pixels});
-    auto columns = scratch<T>(size);
-    std::fill_n(columns.get(), size, T(0));
-    // columns[filter, tap, pixel] = Σ_c w[c, filter, tap] · x[c, pixel]
-    for (int64_t d = 0; d < w.input[0]; ++d) {
-      gemm_accumulate(count * taps, slice, channels,
-                      weights + (group * channels * s.filters + filter) * taps, s.filters * taps,
-                      true, x + image * channels * in + (d * w.input[1] + block.first) * w.input[2],
-                      in, columns.get() + d * slice, pixels);
-    }
-    SplitLine<T> line(w);
-    for (int64_t f = 0; f < count; ++f) {
-      const T start = bias == nullptr ? T(0) : bias[group * s.filters + filter + f];
-      sum_lines(w, block, columns.get() + f * taps * pixels, start, line,
-                y + (image * s.filters + filter + f) * out);
-    }
+  const int64_t down = parts_of(w.output[blocks.axis], blocks.lines);
+  const int64_t group_weights = s.filters * count_of(w.kernel) * weight_stride;
+  pool.parallel_for(s.batch * s.groups * down * blocks.shares, [&](int64_t task, int) {
+    const int64_t share = task % blocks.shares, part = task / blocks.shares;
+    const int64_t image = part / down, group = image % s.groups;
+    const LineBlock block = line_block(w, blocks.axis, part % down * blocks.lines, blocks.lines);
+    TransposedBlock<T> one(s, blocks, block);
+    one.run(x + image * channels * in, weights + group * group_weights, weight_stride,
+             bias == nullptr ? nullptr : bias + group * s.filters,
+             s.filters * share / blocks.shares, s.filters * (share + 1) / blocks.shares,
+             y + image * s.filters * out);
   });
 }
 
@@ -150,7 +270,18 @@ void run_conv_transpose(OpaqueCall& call) {
   }
   Tensor y(x.dtype(), shape.window.dims(shape.batch, filters, shape.window.output));
   auto run = [&]<typename T>(TypeTag<T>) {
-    convolve_transposed<T>(shape, x.as<T>(), w.as<T>(), bias.as<T>(), y.as<T>(), call.threads());
+    const auto run_with = [&](const T* weights, int64_t stride) {
+      convolve_transposed<T>(shape, x.as<T>(), weights, stride, bias.as<T>(), y.as<T>(),
+                             call.threads());
+    };
+    if (shape.channels == shape.groups) return run_with(w.as<T>(), 1);
+    const auto pack = [&] { return weight_rows<T>(shape, w, call.threads()); };
+    if (call.is_constant(1)) {
+      const WeightRows& packed = call.prepared<WeightRows>(pack);
+      return run_with(packed.rows.as<T>(), packed.stride);
+    }
+    const WeightRows packed = pack();
+    run_with(packed.rows.as<T>(), packed.stride);
   };
   if (x.dtype() == DType::Float32) {
     run(TypeTag<float>{});
