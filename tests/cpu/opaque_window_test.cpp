@@ -216,6 +216,15 @@ INSTANTIATE_TEST_SUITE_P(
                       WindowCase{{70, 50}, {2, 2}, {2, 2}, {}, {}, 1, 2, 32},
                       WindowCase{{40, 31}, {5, 4}, {2, 3}, {1, 2}, {2, 3, 1, 0}, 2, 4, 64},
                       WindowCase{{2, 40, 33}, {2, 3, 3}, {1, 3, 1}, {1, 2, 2}, {}, 1, 2, 16},
+                      // Phases of the last dimension in registers, and more than these hold.
+                      WindowCase{{37}, {7}, {5}, {}, {2, 1}, 1, 5, 9},
+                      WindowCase{{70}, {16}, {8}, {}, {4, 4}, 1, 20, 3},
+                      WindowCase{{35}, {11}, {9}, {}, {1, 0}, 1, 3, 4},
+                      WindowCase{{3, 40}, {2, 6}, {2, 6}, {}, {}, 1, 3, 4},
+                      WindowCase{{9, 20}, {4, 4}, {2, 2}, {}, {1, 1, 1, 1}, 1, 40, 30},
+                      // Channels on their own.
+                      WindowCase{{9, 37}, {3, 4}, {2, 2}, {}, {1, 1, 0, 1}, 6, 6, 12},
+                      WindowCase{{50, 60}, {2, 2}, {2, 2}, {}, {}, 3, 3, 3, DType::Float64},
                       // Columns that no tap reaches, and taps that fall outside.
                       WindowCase{{6, 7}, {1, 2}, {3, 4}, {}, {}, 1, 2, 3},
                       WindowCase{{8, 9}, {7, 6}, {1, 2}, {}, {6, 5, 6, 4}, 1, 2, 3}));

@@ -55,7 +55,7 @@ void gemm_panels(int64_t m, int64_t n, int64_t k, const T* a, int64_t lda, const
   args.m = m, args.n = n, args.k = k;
   args.a = {a, kStorage<T>, lda, 1};
   args.panels = panels;
-  args.c = c, args.c_stride = ldc;
+  args.c = c, args.c_stride = ldc, args.c_padded = true;
   (kSingle<T> ? kernels().gemm_f32 : kernels().gemm_f64)(args);
 }
 

@@ -16,7 +16,7 @@ inline int64_t panel_elements(int64_t k, int64_t n) { return k * ((n + 15) / 16 
 template <typename T>
 void pack_panels(int64_t k, int64_t n, const T* b, int64_t ldb, T* panels);
 
-// c[m,n] = a[m,k] · B
+// c[m,n] = a[m,k] · B, where columns up to the next multiple of 16 of n are written too.
 template <typename T>
 void gemm_panels(int64_t m, int64_t n, int64_t k, const T* a, int64_t lda, const T* panels, T* c,
                  int64_t ldc);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <memory>
 
 #include "base/dispatch.h"
@@ -49,13 +50,14 @@ struct Blocks {
 
 constexpr int64_t kRows = 128;              // of a product: filters and their taps
 constexpr int64_t kColumnElements = 65536;  // of products, which stay in the second-level cache
-constexpr int64_t kInputElements = 131072;  // likewise
+constexpr int64_t kInputElements = 262144;  // likewise
 
 Blocks blocks_of(const TransposedShape& s, int threads) {
   const Window& w = s.window;
   const int axis = 3 - w.rank;
   const int64_t taps = count_of(w.kernel), channels = s.channels / s.groups;
-  const int64_t line = std::max<int64_t>(count_of(w.input) / std::max<int64_t>(w.input[axis], 1), 1);
+  const int64_t line =
+      std::max<int64_t>(count_of(w.input) / std::max<int64_t>(w.input[axis], 1), 1);
   const int64_t images = std::max<int64_t>(s.batch * s.groups, 1);
   const int64_t wanted = threads > 1 ? 2 * int64_t{threads} : 1;
   const int64_t filters =
@@ -181,34 +183,39 @@ class TransposedBlock {
         line_(count_of(s.window.input) / std::max<int64_t>(s.window.input[blocks.axis], 1)),
         first_(block.first * line_),
         pixels_(block.count * line_),
+        pitch_(parts_of(pixels_, 16) * 16),
         taps_(count_of(s.window.kernel)),
-        overlap_(s.window, blocks.axis, block, single() ? 0 : pixels_),
+        overlap_(s.window, blocks.axis, block, single() ? 0 : pitch_),
         args_(overlap_.args()) {
     const int64_t line = count_of(s.window.output) / s.window.output[blocks.axis];
     out_ = block.begin * line;
     args_.out_stride = count_of(s.window.output);
   }
 
+  // Elements of the scratch memory of `run`.
+  int64_t scratch_size() const {
+    const int64_t panels = single() ? 0 : panel_elements(s_.channels / s_.groups, pixels_);
+    return columns() + 2 * kSlack + panels;
+  }
+
   // Filters [begin, end) of a group: x is its first channel, `bias` (or null) and y those of its
   // first filter.
   void run(const T* x, const T* weights, int64_t weight_stride, const T* bias, int64_t begin,
-           int64_t end, T* y) {
+           int64_t end, T* y, T* scratch) const {
     const int64_t most = std::min(filters_, end - begin), in = count_of(s_.window.input);
     const int64_t channels = s_.channels / s_.groups;
-    auto columns = scratch<T>(2 * kSlack + (single() ? pixels_ : most * taps_ * pixels_));
-    auto panels = scratch<T>(single() ? 0 : panel_elements(channels, pixels_));
-    T* lines = columns.get() + kSlack;
+    T *lines = scratch + kSlack, *panels = lines + columns() + kSlack;
     if (single()) {
       std::copy_n(x + first_, pixels_, lines);
       return add(lines, 0, weights, bias, begin, end, y);
     }
-    pack_panels(channels, pixels_, x + first_, in, panels.get());
+    pack_panels(channels, pixels_, x + first_, in, panels);
     for (int64_t f = begin; f < end; f += most) {
       const int64_t last = std::min(f + most, end);
       // columns[filter, tap, pixel] = Σ_c w[filter, tap, c] · x[c, pixel]
       gemm_panels((last - f) * taps_, pixels_, channels, weights + f * taps_ * weight_stride,
-                  weight_stride, panels.get(), lines, pixels_);
-      add(lines, taps_ * pixels_, nullptr, bias, f, last, y);
+                  weight_stride, panels, lines, pitch_);
+      add(lines, taps_ * pitch_, nullptr, bias, f, last, y);
     }
   }
 
@@ -217,9 +224,10 @@ class TransposedBlock {
 
   // The columns of one channel are its input times the weights: the kernel multiplies.
   bool single() const { return s_.channels == s_.groups; }
+  int64_t columns() const { return single() ? pitch_ : filters_ * taps_ * pitch_; }
 
   void add(const T* lines, int64_t stride, const T* weights, const T* bias, int64_t begin,
-           int64_t end, T* y) {
+           int64_t end, T* y) const {
     OverlapArgs args = args_;
     args.planes = end - begin;
     args.in = lines, args.in_stride = stride;
@@ -231,7 +239,7 @@ class TransposedBlock {
   }
 
   const TransposedShape& s_;
-  int64_t filters_, line_, first_, pixels_, taps_;
+  int64_t filters_, line_, first_, pixels_, pitch_, taps_;
   BlockOverlap overlap_;
   OverlapArgs args_;
   int64_t out_;
@@ -246,15 +254,21 @@ void convolve_transposed(const TransposedShape& s, const T* x, const T* weights,
   const Blocks blocks = blocks_of(s, pool.size());
   const int64_t down = parts_of(w.output[blocks.axis], blocks.lines);
   const int64_t group_weights = s.filters * count_of(w.kernel) * weight_stride;
-  pool.parallel_for(s.batch * s.groups * down * blocks.shares, [&](int64_t task, int) {
+  std::deque<TransposedBlock<T>> lines;
+  for (int64_t i = 0; i < down; ++i) {
+    lines.emplace_back(s, blocks, line_block(w, blocks.axis, i * blocks.lines, blocks.lines));
+  }
+  int64_t size = 0;
+  for (const auto& block : lines) size = std::max(size, block.scratch_size());
+  Tensor space(sizeof(T) == 4 ? DType::Float32 : DType::Float64, {pool.size(), size});
+  pool.parallel_for(s.batch * s.groups * down * blocks.shares, [&](int64_t task, int worker) {
     const int64_t share = task % blocks.shares, part = task / blocks.shares;
     const int64_t image = part / down, group = image % s.groups;
-    const LineBlock block = line_block(w, blocks.axis, part % down * blocks.lines, blocks.lines);
-    TransposedBlock<T> one(s, blocks, block);
-    one.run(x + image * channels * in, weights + group * group_weights, weight_stride,
-             bias == nullptr ? nullptr : bias + group * s.filters,
-             s.filters * share / blocks.shares, s.filters * (share + 1) / blocks.shares,
-             y + image * s.filters * out);
+    lines[part % down].run(x + image * channels * in, weights + group * group_weights,
+                           weight_stride, bias == nullptr ? nullptr : bias + group * s.filters,
+                           s.filters * share / blocks.shares,
+                           s.filters * (share + 1) / blocks.shares, y + image * s.filters * out,
+                           space.as<T>() + worker * size);
   });
 }
 

@@ -21,6 +21,14 @@ template <class T>
 RF_INLINE Vector<T> load_inside(const T* line, int64_t at, int64_t width) {
   constexpr int W = VectorOf<T>::kWidth;
   if (at <= -W || at >= width) return Vector<T>{};
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) {
+    const uint32_t after = width - at < W ? (1u << (width - at)) - 1 : 0xffffu;
+    const uint32_t before = at < 0 ? (1u << -at) - 1 : 0;
+    const auto mask = static_cast<__mmask16>(after & ~before);
+    return reinterpret_cast<Vector<T>>(_mm512_maskz_loadu_epi32(mask, line + at));
+  }
+#endif
   static constexpr LaneNumbers<T> kLanes;
   using Lane = typename LaneNumbers<T>::Lane;
   const Vector<T> v = load_vector(line + at);
@@ -82,9 +90,9 @@ struct InterleavedLanes {
   }
 };
 
-// out[q · P + p] = v[p][q]
+// out[part] = elements part · W, part · W + 1, ... of which q · P + p is v[p][q].
 template <class T, int P>
-RF_INLINE void store_interleaved(const Vector<T>* v, T* out) {
+RF_INLINE void interleave(const Vector<T>* v, Vector<T>* out) {
   constexpr int W = VectorOf<T>::kWidth;
   static constexpr InterleavedLanes<T, P> kLanes;
 #pragma GCC unroll 8
@@ -96,14 +104,15 @@ RF_INLINE void store_interleaved(const Vector<T>* v, T* out) {
       const auto next = __builtin_shuffle(v[i], v[i + 1 < P ? i + 1 : i], lanes);
       result = lanes < static_cast<typename LaneNumbers<T>::Lane>(i * W) ? result : next;
     }
-    store_vector(out + part * W, result);
+    out[part] = result;
   }
 }
 #else
 template <class T, int P>
-RF_INLINE void store_interleaved(const Vector<T>* v, T* out) {
+RF_INLINE void interleave(const Vector<T>* v, Vector<T>* out) {
+  constexpr int W = VectorOf<T>::kWidth;
   for (int p = 0; p < P; ++p)
-    for (int q = 0; q < VectorOf<T>::kWidth; ++q) out[q * P + p] = v[p][q];
+    for (int q = 0; q < W; ++q) out[(q * P + p) / W][(q * P + p) % W] = v[p][q];
 }
 #endif
 
@@ -116,14 +125,18 @@ void overlap_line(const OverlapArgs& g, const OverlapLine* from, const OverlapLi
     Vector<T> sum[P];
     const bool inside = q >= low && q + W <= high;
     sum_phases<T, P>(g, from, to, in, weights, bias, 0, q, inside, sum);
+    Vector<T> part[P];
+    interleave<T, P>(sum, part);
+    T* to = out + q * P;
     const int64_t left = g.columns - q * P;
-    if (left >= P * W) {
-      store_interleaved<T, P>(sum, out + q * P);
-      continue;
+#pragma GCC unroll 8
+    for (int i = 0; i < P; ++i) {
+      if (left >= (i + 1) * W) {
+        store_vector(to + i * W, part[i]);
+      } else if (left > i * W) {
+        store_part(to + i * W, part[i], left - i * W);
+      }
     }
-    T rest[P * W];
-    store_interleaved<T, P>(sum, rest);
-    __builtin_memcpy(out + q * P, rest, static_cast<size_t>(left) * sizeof(T));
   }
 }
 
