@@ -105,6 +105,8 @@ void add_filter(KernelTable& table);
 void add_window(KernelTable& table);
 void add_window_rows(KernelTable& table);
 void add_overlap(KernelTable& table);
+void add_pool(KernelTable& table);
+void add_weighted_rows(KernelTable& table);
 void add_lanes(KernelTable& table);
 void add_recurrent(KernelTable& table);
 void add_fourier(KernelTable& table);

@@ -299,6 +299,14 @@ using LanesFn = void (*)(const LanesArgs& args);
 struct OverlapArgs;
 using OverlapFn = void (*)(const OverlapArgs& args);
 
+// In windows/pool.h.
+struct PoolArgs;
+using PoolFn = void (*)(const PoolArgs& args);
+
+// In moves/weighted_rows.h.
+struct WeightedRowsArgs;
+using WeightedRowsFn = void (*)(const WeightedRowsArgs& args);
+
 // In recurrent.h.
 struct RecurrentKernels;
 
@@ -353,6 +361,8 @@ struct KernelTable {
   // The same of positions side by side, which need `step` = 1, a vector of columns and no `tile`.
   WindowFn window_rows_f32, window_rows_f64;
   OverlapFn overlap_f32, overlap_f64;
+  PoolFn pool_f32, pool_f64;
+  WeightedRowsFn weighted_rows_f32, weighted_rows_f64;
   int64_t window_lanes_f32;  // float32 elements of a vector; of float64 there are half as many
   // Those that this machine runs, the best first; the last of them needs no extension.
   const IntegerKernels* integer[3];

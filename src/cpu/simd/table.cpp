@@ -27,6 +27,8 @@ const KernelTable& table() {
     add_window(t);
     add_window_rows(t);
     add_overlap(t);
+    add_pool(t);
+    add_weighted_rows(t);
     add_lanes(t);
     add_recurrent(t);
     add_fourier(t);

@@ -11,6 +11,7 @@
 #include "cpu/opaque/image/window_fold.h"
 #include "cpu/opaque/opaque_kernels.h"
 #include "cpu/simd/kernel_table.h"
+#include "cpu/simd/windows/pool.h"
 
 namespace redfuser::cpu {
 namespace {
@@ -153,10 +154,10 @@ void pool_planes(const Pool& pool, ReduceOp op, const T* x, T* y, T empty, Threa
   });
 }
 
-// Folds every window; finish(first line, d, h, lines) ends lines of a slice (WindowFold).
-template <typename T, typename Fold, typename Finish>
-void pool_lines(const Pool& pool, const T* x, T* y, T empty, const Fold& fold, const Finish& finish,
-                ThreadPool& threads) {
+// Folds every window of other types than floats.
+template <typename T, typename Fold>
+void fold_windows(const Pool& pool, const T* x, T* y, T empty, const Fold& fold,
+                  ThreadPool& threads) {
   const WindowFold<T, Fold> windows(pool.window, pool.planes, threads.size(), empty, fold);
   std::vector<ScratchArray<T>> buffers(threads.size());
   threads.parallel_for(windows.tasks(), [&](int64_t task, int worker) {
@@ -165,7 +166,54 @@ void pool_lines(const Pool& pool, const T* x, T* y, T empty, const Fold& fold, c
       buffer = scratch<T>(windows.scratch_size());
       windows.prepare(buffer.get());
     }
-    windows.run(task, x, y, buffer.get(), finish);
+    windows.run(task, x, y, buffer.get());
+  });
+}
+
+// Windows of floats, for tasks of some planes or of some lines of one. Results are divided by
+// `divisors`, of a plane of them, unless it is null.
+template <typename T>
+void slide_windows(const Pool& pool, bool maximum, const T* x, T* y, const T* divisors,
+                   ThreadPool& threads) {
+  constexpr int64_t kElements = 1 << 14;  // of a task's input
+  const Window& w = pool.window;
+  const int64_t in = count_of(w.input), out = count_of(w.output);
+  if (pool.planes == 0) return;
+  ChargedVector<PoolLines> covered;
+  for (int64_t d = 0; d < w.output[0]; ++d) {
+    const Span slices = span_of(w, 0, d);
+    for (int64_t h = 0; h < w.output[1]; ++h) {
+      const Span lines = span_of(w, 1, h);
+      const int64_t first = (slices.first * w.input[1] + lines.first) * w.input[2];
+      covered.push_back({first, slices.count, lines.count});
+    }
+  }
+  PoolArgs args;
+  args.maximum = maximum;
+  args.columns = w.output[2], args.width = w.input[2];
+  args.taps = w.kernel[2], args.stride = w.stride[2], args.dilation = w.dilation[2];
+  args.pad = w.pad_begin[2];
+  args.slice_step = w.dilation[0] * w.input[1] * w.input[2];
+  args.line_step = w.dilation[1] * w.input[2];
+  args.in_stride = in, args.out_stride = out;
+  const auto lines = static_cast<int64_t>(covered.size());
+  const int64_t planes = std::clamp<int64_t>(kElements / std::max<int64_t>(in, 1), 1, pool.planes);
+  const int64_t parts = (pool.planes + planes - 1) / planes;
+  const int64_t bands = std::clamp<int64_t>((2 * threads.size() + parts - 1) / parts, 1, lines);
+  const int64_t size = pool_scratch(args);
+  require_memory(element_count({threads.size(), size}), sizeof(T));
+  const auto memory = scratch<T>(threads.size() * size);
+  threads.parallel_for(parts * bands, [&](int64_t task, int worker) {
+    const int64_t first = task / bands * planes, band = task % bands;
+    const int64_t begin = lines * band / bands, end = lines * (band + 1) / bands;
+    PoolArgs part = args;
+    part.planes = std::min(planes, pool.planes - first), part.lines = end - begin;
+    part.covered = covered.data() + begin;
+    part.in = x + first * in, part.readable = (pool.planes - first) * in;
+    part.out = y + first * out + begin * w.output[2];
+    part.divisors = divisors == nullptr ? nullptr : divisors + begin * w.output[2];
+    part.scratch = memory.get() + worker * size;
+    (sizeof(T) == 4 ? kernels().pool_f32 : kernels().pool_f64)(part);
   });
 }
 
@@ -195,16 +243,7 @@ void average_pool(const Pool& pool, const T* x, T* y, bool include_pad, ThreadPo
     const T rows = counts[0][row / w.output[1]] * counts[1][row % w.output[1]];
     for (const T columns : counts[2]) divisors.push_back(rows * columns);
   }
-  const BinaryFn quotient =
-      kernels().binary[static_cast<int>(sizeof(T) == 4 ? Elem::F32 : Elem::F64)]
-                      [static_cast<int>(BinaryOp::Div)][static_cast<int>(Mode::VV)];
-  auto divide = [&](T* first, int64_t d, int64_t h, int64_t lines) {
-    const T* by = divisors.data() + (d * w.output[1] + h) * w.output[2];
-    const int64_t count = lines * w.output[2];
-    quotient(1, count, first, count, {first, count}, {by, count});
-  };
-  const auto add = fold_of<T>(BinaryOp::Add, [](T sum, T value) { return sum + value; });
-  pool_lines<T>(pool, x, y, T(0), add, divide, threads);
+  slide_windows(pool, false, x, y, divisors.data(), threads);
 }
 
 // Runs kernel(T) for the float type of the call's first input, 16-bit ones through float32.
@@ -244,9 +283,12 @@ void run_max_pool(OpaqueCall& call) {
                                 call.threads());
         }
       }
-      const auto larger = fold_of<T>(BinaryOp::Max, [](T a, T b) { return std::max(a, b); });
-      auto nothing = [](T*, int64_t, int64_t, int64_t) {};
-      pool_lines<T>(pool, x.as<T>(), y.as<T>(), lowest<T>(), larger, nothing, call.threads());
+      if constexpr (std::is_floating_point_v<T>) {
+        slide_windows<T>(pool, true, x.as<T>(), y.as<T>(), nullptr, call.threads());
+      } else {
+        const auto larger = fold_of<T>(BinaryOp::Max, [](T a, T b) { return std::max(a, b); });
+        fold_windows<T>(pool, x.as<T>(), y.as<T>(), lowest<T>(), larger, call.threads());
+      }
     }
   });
   call.set(0, std::move(y));

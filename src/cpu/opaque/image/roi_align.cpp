@@ -1,11 +1,15 @@
 // Regions of interest by bilinear samples. The samples of a part of a box are the same in all
-// channels.
+// channels, which lie side by side while they are sampled.
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <deque>
+#include <limits>
 
 #include "base/error.h"
 #include "cpu/opaque/opaque_kernels.h"
+#include "cpu/simd/kernel_table.h"
+#include "cpu/simd/moves/weighted_rows.h"
 
 namespace redfuser::cpu {
 namespace {
@@ -65,79 +69,204 @@ Box box_of(const OpaqueCall& call, const RoiAlign& a, const double* corners) {
   return box;
 }
 
-struct Corner {
-  int64_t element = 0;
-  double weight = 0;
+// The two elements around a point of a line or column, and the weight of the second one. A point
+// beyond the last element takes the last element's value; one outside by more than one element
+// takes none.
+struct Sample {
+  int64_t low = 0, high = 0;
+  double part = 0;
+  bool inside = false;
 };
 
-// The four elements around a point of a plane and their weights; none outside of it by more than
-// one element. A point beyond the last element takes the last element's value.
-void set_corners(double y, double x, const RoiAlign& a, Corner* corners) {
-  std::fill_n(corners, 4, Corner{});
-  if (y < -1 || y > static_cast<double>(a.height) || x < -1 || x > static_cast<double>(a.width)) {
-    return;
-  }
-  const auto split = [](double at, int64_t size, int64_t& low, int64_t& high) {
-    at = std::max(at, 0.0);
-    low = static_cast<int64_t>(at);
-    if (low >= size - 1) {
-      low = high = size - 1;
-      return 0.0;
-    }
-    high = low + 1;
-    return at - static_cast<double>(low);
-  };
-  int64_t top = 0, bottom = 0, left = 0, right = 0;
-  const double v = split(y, a.height, top, bottom), h = split(x, a.width, left, right);
-  corners[0] = {top * a.width + left, (1 - v) * (1 - h)};
-  corners[1] = {top * a.width + right, (1 - v) * h};
-  corners[2] = {bottom * a.width + left, v * (1 - h)};
-  corners[3] = {bottom * a.width + right, v * h};
+Sample sample_at(double at, int64_t size) {
+  if (at < -1 || at > static_cast<double>(size)) return {};
+  at = std::max(at, 0.0);
+  const auto low = static_cast<int64_t>(at);
+  if (low >= size - 1) return {size - 1, size - 1, 0, true};
+  return {low, low + 1, at - static_cast<double>(low), true};
 }
+
+// Of `samples` points in each of `parts` parts of a box's side.
+ChargedVector<Sample> samples_of(double begin, double part, int64_t parts, int64_t samples,
+                                 int64_t size) {
+  ChargedVector<Sample> result;
+  for (int64_t i = 0; i < parts; ++i) {
+    for (int64_t s = 0; s < samples; ++s) {
+      const double at =
+          static_cast<double>(i) + (static_cast<double>(s) + 0.5) / static_cast<double>(samples);
+      result.push_back(sample_at(begin + at * part, size));
+    }
+  }
+  return result;
+}
+
+struct BoxSamples {
+  ChargedVector<Sample> lines, columns;
+  BoxSamples(const RoiAlign& a, const Box& box)
+      : lines(samples_of(box.top, box.bin_height, a.out_height, box.down, a.height)),
+        columns(samples_of(box.left, box.bin_width, a.out_width, box.across, a.width)) {}
+};
+
+// The elements of one image that boxes sample, with their channels side by side: of each line
+// columns [low, high).
+template <typename T>
+class SampledImage {
+ public:
+  explicit SampledImage(const RoiAlign& a)
+      : pitch_((a.channels + kWeightedColumns - 1) / kWeightedColumns * kWeightedColumns),
+        lines_(static_cast<size_t>(a.height)) {}
+
+  void add(const BoxSamples& box) {
+    int64_t low = std::numeric_limits<int64_t>::max(), high = 0;
+    for (const Sample& s : box.columns) {
+      if (s.inside) low = std::min(low, s.low), high = std::max(high, s.high + 1);
+    }
+    if (low >= high) return;
+    for (const Sample& s : box.lines) {
+      for (const int64_t line : {s.low, s.high}) {
+        Line& l = lines_[static_cast<size_t>(line)];
+        if (s.inside) l.low = std::min(l.low, low), l.high = std::max(l.high, high);
+      }
+    }
+  }
+
+  // `image` has the channels one after the other.
+  void load(const RoiAlign& a, const T* image, ThreadPool& threads) {
+    int64_t elements = 0;
+    for (Line& l : lines_) {
+      l.at = elements * pitch_;
+      elements += std::max<int64_t>(l.high - l.low, 0);
+    }
+    require_memory(element_count({elements, pitch_}), sizeof(T));
+    memory_ = scratch<T>(elements * pitch_);
+    const int64_t plane = a.height * a.width;
+    threads.parallel_for(a.height, [&](int64_t h, int) {
+      const Line& l = lines_[static_cast<size_t>(h)];
+      if (l.low >= l.high) return;
+      MoveArgs move;
+      move.rows = l.high - l.low, move.columns = a.channels;
+      move.from = image + h * a.width + l.low;
+      move.size = a.channels * plane - h * a.width - l.low;
+      move.row_stride = 1, move.column_stride = plane;
+      move.out = memory_.get() + l.at, move.out_stride = pitch_;
+      kernels().move[sizeof(T) == 4 ? 2 : 3](move);
+    });
+  }
+
+  const T* data() const { return memory_.get(); }
+  int64_t pitch() const { return pitch_; }
+  // Of the channels of an element.
+  int64_t offset(int64_t line, int64_t column) const {
+    const Line& l = lines_[static_cast<size_t>(line)];
+    return l.at + (column - l.low) * pitch_;
+  }
+
+ private:
+  struct Line {
+    int64_t low = std::numeric_limits<int64_t>::max(), high = 0, at = 0;
+  };
+  int64_t pitch_;
+  ChargedVector<Line> lines_;
+  ScratchArray<T> memory_;
+};
 
 // The sums or maxima of part (i, j) of a box in every channel, some samples at a time.
 template <typename T>
-void pool_part(const RoiAlign& a, const Box& box, int64_t i, int64_t j, const T* image,
-               double* totals) {
-  constexpr int64_t kTogether = 64;
-  std::array<Corner, 4 * kTogether> corners;
-  const int64_t samples = box.down * box.across;
-  std::fill_n(totals, a.channels, 0.0);
-  for (int64_t first = 0; first < samples; first += kTogether) {
-    const int64_t count = std::min(kTogether, samples - first);
-    for (int64_t s = 0; s < count; ++s) {
-      const auto at = [&](int64_t part, int64_t sample, int64_t parts) {
-        return static_cast<double>(part) +
-               (static_cast<double>(sample) + 0.5) / static_cast<double>(parts);
-      };
-      const double y = box.top + at(i, (first + s) / box.across, box.down) * box.bin_height;
-      const double x = box.left + at(j, (first + s) % box.across, box.across) * box.bin_width;
-      set_corners(y, x, a, corners.data() + 4 * s);
+void pool_part(const RoiAlign& a, const Box& box, const BoxSamples& samples, int64_t i, int64_t j,
+               const SampledImage<T>& image, T* totals) {
+  constexpr size_t kTogether = 256;
+  std::array<int64_t, kTogether> offsets;
+  std::array<T, kTogether> weights;
+  WeightedRowsArgs args;
+  args.maximum = a.maximum, args.columns = a.channels;
+  args.offsets = offsets.data(), args.weights = weights.data();
+  args.from = image.data(), args.out = totals;
+  const auto fold = sizeof(T) == 4 ? kernels().weighted_rows_f32 : kernels().weighted_rows_f64;
+  size_t count = 0;
+  bool any = false, zero = box.down == 0 || box.across == 0;
+  const auto flush = [&] {
+    if (!any)
+      std::fill_n(totals, image.pitch(), a.maximum ? -std::numeric_limits<T>::infinity() : T(0));
+    any = true;
+    args.count = static_cast<int64_t>(count);
+    fold(args);
+    count = 0;
+  };
+  const auto add = [&](int64_t line, int64_t column, double weight) {
+    // A weight of zero hides what is not finite.
+    if (weight == 0) {
+      zero = true;
+      return;
     }
-    for (int64_t c = 0; c < a.channels; ++c) {
-      const T* plane = image + c * a.height * a.width;
-      double total = totals[c];
-      for (int64_t k = 0; k < 4 * count; ++k) {
-        const Corner& corner = corners[static_cast<size_t>(k)];
-        const double part =
-            corner.weight == 0 ? 0 : corner.weight * static_cast<double>(plane[corner.element]);
-        const bool starts = first == 0 && k == 0;
-        total = !a.maximum ? total + part : starts ? part : std::max(total, part);
+    offsets[count] = image.offset(line, column), weights[count++] = static_cast<T>(weight);
+  };
+  for (int64_t s = 0; s < box.down; ++s) {
+    const Sample& y = samples.lines[static_cast<size_t>(i * box.down + s)];
+    for (int64_t t = 0; t < box.across; ++t) {
+      const Sample& x = samples.columns[static_cast<size_t>(j * box.across + t)];
+      if (!y.inside || !x.inside) {
+        zero = true;
+        continue;
       }
-      totals[c] = total;
+      if (count + 4 > kTogether) flush();
+      add(y.low, x.low, (1 - y.part) * (1 - x.part));
+      add(y.low, x.high, (1 - y.part) * x.part);
+      add(y.high, x.low, y.part * (1 - x.part));
+      add(y.high, x.high, y.part * x.part);
     }
   }
+  flush();
+  if (!a.maximum || !zero) return;
+  for (int64_t c = 0; c < a.channels; ++c) totals[c] = totals[c] < T(0) ? T(0) : totals[c];
 }
 
+// y[channel, part] of a box; `totals` has room for image.pitch() elements of each part.
 template <typename T>
-void pool_box(const RoiAlign& a, const Box& box, const T* image, T* y, double* totals) {
-  const auto samples = static_cast<double>(std::max<int64_t>(box.down * box.across, 1));
-  const int64_t parts = a.out_height * a.out_width;
+void pool_box(const RoiAlign& a, const Box& box, const BoxSamples& samples,
+              const SampledImage<T>& image, T* totals, T* y) {
+  const int64_t parts = a.out_height * a.out_width, pitch = image.pitch();
   for (int64_t part = 0; part < parts; ++part) {
-    pool_part(a, box, part / a.out_width, part % a.out_width, image, totals);
-    for (int64_t c = 0; c < a.channels; ++c) {
-      y[c * parts + part] = static_cast<T>(a.maximum ? totals[c] : totals[c] / samples);
+    pool_part(a, box, samples, part / a.out_width, part % a.out_width, image,
+              totals + part * pitch);
+  }
+  if (!a.maximum) {
+    const auto count = static_cast<T>(std::max<int64_t>(box.down * box.across, 1));
+    kernels().binary[static_cast<int>(sizeof(T) == 4 ? Elem::F32 : Elem::F64)]
+                    [static_cast<int>(BinaryOp::Div)][static_cast<int>(Mode::VS)](
+                        parts, a.channels, totals, pitch, {totals, pitch}, {&count, 0});
+  }
+  MoveArgs move;
+  move.rows = a.channels, move.columns = parts;
+  move.from = totals, move.size = parts * pitch;
+  move.row_stride = 1, move.column_stride = pitch;
+  move.out = y, move.out_stride = parts;
+  kernels().move[sizeof(T) == 4 ? 2 : 3](move);
+}
+
+// `batch` has the image of each box.
+template <typename T>
+void pool_boxes(const RoiAlign& a, const std::vector<Box>& boxes, const std::vector<int64_t>& batch,
+                int64_t images, const T* x, T* y, ThreadPool& threads) {
+  const int64_t parts = a.out_height * a.out_width;
+  for (int64_t image = 0; image < images; ++image) {
+    SampledImage<T> sampled(a);
+    std::vector<size_t> own;
+    std::deque<BoxSamples> samples;
+    for (size_t r = 0; r < boxes.size(); ++r) {
+      if (batch[r] != image) continue;
+      own.push_back(r);
+      sampled.add(samples.emplace_back(a, boxes[r]));
     }
+    if (own.empty()) continue;
+    sampled.load(a, x + image * a.channels * a.height * a.width, threads);
+    const int64_t size = element_count({parts, sampled.pitch()});
+    require_memory(element_count({threads.size(), size}), sizeof(T));
+    const auto totals = scratch<T>(threads.size() * size);
+    threads.parallel_for(static_cast<int64_t>(own.size()), [&](int64_t i, int worker) {
+      const size_t r = own[static_cast<size_t>(i)];
+      pool_box(a, boxes[r], samples[static_cast<size_t>(i)], sampled, totals.get() + worker * size,
+               y + static_cast<int64_t>(r) * a.channels * parts);
+    });
   }
 }
 
@@ -156,19 +285,10 @@ void run_roi_align(OpaqueCall& call) {
   }
   const Tensor x = call.widened(0);
   Tensor y(x.dtype(), {rows, a.channels, a.out_height, a.out_width});
-  ChargedVector<double> totals(static_cast<size_t>(call.threads().size() * a.channels));
-  const auto pool = [&]<typename T>(const T* from, T* to) {
-    call.threads().parallel_for(rows, [&](int64_t r, int worker) {
-      const int64_t image = batch[static_cast<size_t>(r)] * a.channels * a.height * a.width;
-      pool_box(a, boxes[static_cast<size_t>(r)], from + image,
-               to + r * a.channels * a.out_height * a.out_width,
-               totals.data() + worker * a.channels);
-    });
-  };
   if (x.dtype() == DType::Float64) {
-    pool(x.as<double>(), y.as<double>());
+    pool_boxes(a, boxes, batch, images, x.as<double>(), y.as<double>(), call.threads());
   } else {
-    pool(x.as<float>(), y.as<float>());
+    pool_boxes(a, boxes, batch, images, x.as<float>(), y.as<float>(), call.threads());
   }
   call.set(0, std::move(y));
 }

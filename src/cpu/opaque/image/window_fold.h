@@ -53,10 +53,8 @@ class WindowFold {
     std::fill_n(scratch, padded_.size() + (direct_ ? size_ : 0), padded_.empty());
   }
 
-  // Writes lines of `out`, the results of all planes, and calls finish(first, d, h, lines) for
-  // those of each slice, which lie one after the other from line h on.
-  template <typename Finish>
-  void run(int64_t task, const T* planes, T* out, T* scratch, const Finish& finish) const {
+  // Writes lines of `out`, the results of all planes.
+  void run(int64_t task, const T* planes, T* out, T* scratch) const {
     const int64_t first = task / padded_.bands() * padded_.slices();
     const int64_t h = task % padded_.bands() * padded_.lines();
     const SliceBand band{first, std::min(padded_.slices(), slices_ - first), h,
@@ -76,7 +74,6 @@ class WindowFold {
       for (int64_t i = 0; i < band.lines; ++i) {
         copy_short_line(line + i * columns_, w_.output[2], to + i * w_.output[2]);
       }
-      finish(to, s % w_.output[0], h, band.lines);
     }
   }
 
