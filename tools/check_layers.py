@@ -54,7 +54,7 @@ BELOW = {
     "cpu/steps/map": ["cpu/steps", "cpu/opaque"],
     "cpu/recurrent": ["cpu/machine", "cpu/simd/integers"],
     "cpu/opaque": ["cpu/recurrent"],
-    "cpu/opaque/image": ["cpu/opaque"],
+    "cpu/opaque/image": ["cpu/opaque", "cpu/simd/windows"],
     "cpu/opaque/image/integers": ["cpu/opaque/image"],
     "cpu/convolution": ["cpu/steps", "cpu/opaque/image/integers"],
     "cpu/select": ["cpu/steps/cascade", "cpu/steps/map", "cpu/convolution"],

@@ -311,6 +311,14 @@ INSTANTIATE_TEST_SUITE_P(
         WindowCase{{3, 5, 4}, {3, 3, 3}, {2, 2, 1}, {}, {1, 1, 1, 1, 1, 1}, 1, 90},
         WindowCase{{20, 9}, {19, 2}, {1, 3}, {}, {}, 1, 40},
         WindowCase{{30, 6}, {4, 2}, {3, 1}, {7, 1}, {5, 1, 5, 0}, 1, 40},
+        // Lines of a vector of results and less, and of one element more.
+        WindowCase{{5, 16}, {3, 3}, {1, 1}, {}, {1, 1, 1, 1}, 1, 5},
+        WindowCase{{5, 17}, {3, 3}, {1, 1}, {}, {1, 1, 1, 1}, 1, 5},
+        WindowCase{{7, 8}, {3, 3}, {3, 3}, {1, 2}, {1, 2, 1, 2}, 1, 20, 4, DType::Float64},
+        WindowCase{{14, 14}, {3, 3}, {2, 2}, {}, {}, 1, 40, 4, DType::Float32, "", true},
+        // Lines in several blocks of columns.
+        WindowCase{{5000}, {3}, {2}, {}, {1, 1}}, WindowCase{{2500}, {4}, {1}, {3}, {4, 5}},
+        WindowCase{{2, 4400}, {2, 5}, {1, 3}, {}, {0, 2, 1, 2}},
         // Sums in parts.
         WindowCase{{700}, {600}, {2}, {}, {}}, WindowCase{{300, 9}, {270, 2}, {1, 1}, {}, {}}));
 

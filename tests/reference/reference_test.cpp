@@ -229,6 +229,13 @@ TEST(Reference, ElementsOfTheCpusKernels) {
       "{ f = Constant<value = float {4}>() b = Mul(r, f) "
       "y = RoiAlign<output_height = 2, output_width = 3, sampling_ratio = 3, mode = \"max\", "
       "coordinate_transformation_mode = \"output_half_pixel\", spatial_scale = 0.5>(x, b, i) }",
+      "(float[2,70,6,5] x, float[4,4] r, int64[4] i) => (float[] y) "
+      "{ f = Constant<value = float {4}>() b = Mul(r, f) "
+      "y = RoiAlign<output_height = 3, output_width = 2, sampling_ratio = 9>(x, b, i) }",
+      "(float[2,70,6,5] x, float[4,4] r, int64[4] i) => (float[] y) "
+      "{ f = Constant<value = float {4}>() b = Mul(r, f) "
+      "y = RoiAlign<output_height = 2, output_width = 2, sampling_ratio = 8, mode = \"max\">(x, b, "
+      "i) }",
       "(float[2,3,6,5] x, int64[4,5] r) => (float[] y) "
       "{ f = Constant<value = int64[5] {1, 2, 1, 5, 4}>() s = Mul(r, f) b = Cast<to = 1>(s) "
       "y = MaxRoiPool<pooled_shape = [2, 3]>(x, b) }",

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
+#include <numeric>
+#include <utility>
 
 #include "base/dispatch.h"
 #include "base/error.h"
@@ -117,13 +119,22 @@ class BlockOverlap {
         line_ends_.push_back(static_cast<int64_t>(sources_.size()));
       }
     }
-    for (int64_t phase = 0; phase < w.stride[2]; ++phase) {
-      for (int64_t k = 0; k < w.kernel[2]; ++k) {
-        const int64_t at = k * w.dilation[2] + offset[2], shift = floor_of(at, w.stride[2]);
-        if (at - shift * w.stride[2] == phase) taps_.push_back({k * tap_stride, k, shift});
-      }
-      phase_ends_.push_back(static_cast<int64_t>(taps_.size()));
+    // Phases beyond the columns have none. Taps are in the order of their phases.
+    const int64_t phases = std::min(w.stride[2], output_[2]);
+    ChargedVector<std::pair<int64_t, OverlapTap>> taps;
+    for (int64_t k = 0; k < w.kernel[2]; ++k) {
+      const int64_t at = k * w.dilation[2] + offset[2], shift = floor_of(at, w.stride[2]);
+      const int64_t phase = at - shift * w.stride[2];
+      if (phase < phases) taps.push_back({phase, {k * tap_stride, k, shift}});
     }
+    std::stable_sort(taps.begin(), taps.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    phase_ends_.assign(static_cast<size_t>(phases), 0);
+    for (const auto& [phase, tap] : taps) {
+      taps_.push_back(tap);
+      ++phase_ends_[static_cast<size_t>(phase)];
+    }
+    std::partial_sum(phase_ends_.begin(), phase_ends_.end(), phase_ends_.begin());
   }
 
   OverlapArgs args() const {
@@ -137,9 +148,9 @@ class BlockOverlap {
 
  private:
   Size3 input_, output_;
-  std::vector<int64_t> line_ends_, phase_ends_;
-  std::vector<OverlapLine> sources_;
-  std::vector<OverlapTap> taps_;
+  ChargedVector<int64_t> line_ends_, phase_ends_;
+  ChargedVector<OverlapLine> sources_;
+  ChargedVector<OverlapTap> taps_;
 };
 
 // Weights as the rows of products: [group][filter, tap][channel], rows `stride` elements apart.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <deque>
 #include <limits>
+#include <map>
 
 #include "base/error.h"
 #include "cpu/opaque/opaque_kernels.h"
@@ -246,18 +247,14 @@ void pool_box(const RoiAlign& a, const Box& box, const BoxSamples& samples,
 // `batch` has the image of each box.
 template <typename T>
 void pool_boxes(const RoiAlign& a, const std::vector<Box>& boxes, const std::vector<int64_t>& batch,
-                int64_t images, const T* x, T* y, ThreadPool& threads) {
+                const T* x, T* y, ThreadPool& threads) {
   const int64_t parts = a.out_height * a.out_width;
-  for (int64_t image = 0; image < images; ++image) {
+  std::map<int64_t, std::vector<size_t>> images;
+  for (size_t r = 0; r < boxes.size(); ++r) images[batch[r]].push_back(r);
+  for (const auto& [image, own] : images) {
     SampledImage<T> sampled(a);
-    std::vector<size_t> own;
     std::deque<BoxSamples> samples;
-    for (size_t r = 0; r < boxes.size(); ++r) {
-      if (batch[r] != image) continue;
-      own.push_back(r);
-      sampled.add(samples.emplace_back(a, boxes[r]));
-    }
-    if (own.empty()) continue;
+    for (const size_t r : own) sampled.add(samples.emplace_back(a, boxes[r]));
     sampled.load(a, x + image * a.channels * a.height * a.width, threads);
     const int64_t size = element_count({parts, sampled.pitch()});
     require_memory(element_count({threads.size(), size}), sizeof(T));
@@ -286,9 +283,9 @@ void run_roi_align(OpaqueCall& call) {
   const Tensor x = call.widened(0);
   Tensor y(x.dtype(), {rows, a.channels, a.out_height, a.out_width});
   if (x.dtype() == DType::Float64) {
-    pool_boxes(a, boxes, batch, images, x.as<double>(), y.as<double>(), call.threads());
+    pool_boxes(a, boxes, batch, x.as<double>(), y.as<double>(), call.threads());
   } else {
-    pool_boxes(a, boxes, batch, images, x.as<float>(), y.as<float>(), call.threads());
+    pool_boxes(a, boxes, batch, x.as<float>(), y.as<float>(), call.threads());
   }
   call.set(0, std::move(y));
 }

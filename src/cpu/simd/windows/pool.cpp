@@ -205,7 +205,8 @@ void pool_with(const PoolArgs& g) {
   for (int64_t begin = 0; begin < g.columns; begin += pool_columns(g.stride)) {
     const Columns block = columns_from(g, begin);
     const int64_t columns = block.end - block.begin;
-    for (int64_t i = 0; i < kPoolLines * pitch; ++i) scratch[i] = Fold::kEmpty;
+    const int64_t buffers = g.lines < kPoolLines ? g.lines : kPoolLines;
+    for (int64_t i = 0; i < buffers * pitch; ++i) scratch[i] = Fold::kEmpty;
     for (int64_t plane = 0; plane < g.planes; ++plane) {
       const T* in = static_cast<const T*>(g.in) + plane * g.in_stride + block.first;
       T* out = static_cast<T*>(g.out) + plane * g.out_stride + begin;
