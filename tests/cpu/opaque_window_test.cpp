@@ -222,6 +222,9 @@ INSTANTIATE_TEST_SUITE_P(
                       WindowCase{{35}, {11}, {9}, {}, {1, 0}, 1, 3, 4},
                       WindowCase{{3, 40}, {2, 6}, {2, 6}, {}, {}, 1, 3, 4},
                       WindowCase{{9, 20}, {4, 4}, {2, 2}, {}, {1, 1, 1, 1}, 1, 40, 30},
+                      // Whole vectors, whose last elements some taps read and others do not.
+                      WindowCase{{5, 32}, {4, 4}, {2, 2}, {}, {1, 1, 1, 1}, 1, 3, 2},
+                      WindowCase{{64}, {6}, {3}, {}, {2, 1}, 1, 3, 2},
                       // Channels on their own.
                       WindowCase{{9, 37}, {3, 4}, {2, 2}, {}, {1, 1, 0, 1}, 6, 6, 12},
                       WindowCase{{50, 60}, {2, 2}, {2, 2}, {}, {}, 3, 3, 3, DType::Float64},
