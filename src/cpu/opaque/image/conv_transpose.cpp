@@ -68,11 +68,14 @@ Blocks blocks_of(const TransposedShape& s, int threads) {
                                    kInputElements / std::max<int64_t>(channels * line, 1));
   // Lines of the input beside a block's own are multiplied again for the next block.
   const int64_t shared = ((w.kernel[axis] - 1) * w.dilation[axis]) / w.stride[axis];
-  const int64_t share = w.input[axis] / parts_of(wanted, images);
+  // Threads divide what is larger, weights or input: the other one is read by each of them.
+  const bool by_filters = s.filters * taps > w.input[axis] * line;
+  const int64_t share = w.input[axis] / (by_filters ? 1 : parts_of(wanted, images));
   const int64_t lines = std::min(std::max({std::min(fitting, share), 4 * shared, int64_t{1}}),
                                  w.output[axis] / w.stride[axis] + 1);
   const int64_t down = parts_of(w.output[axis], lines * w.stride[axis]);
-  const int64_t shares = std::min(parts_of(wanted, images * down), parts_of(s.filters, filters));
+  const int64_t most = by_filters ? s.filters : parts_of(s.filters, filters);
+  const int64_t shares = std::min(parts_of(wanted, images * down), most);
   return {axis, lines * w.stride[axis], std::max<int64_t>(shares, 1), filters};
 }
 
