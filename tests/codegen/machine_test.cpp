@@ -12,7 +12,7 @@ const char* const kAttention =
     "y = MatMul(p, v) }";
 // Two products and an epilogue that the library leaves to a map.
 const char* const kGated =
-    "g (float16[4096, 4096] x, float16[4096, 4096] w, float16[4096, 4096] u) => (y) { "
+    "g (float16[1024, 2048] x, float16[2048, 8192] w, float16[2048, 8192] u) => (y) { "
     "a = MatMul(x, w) b = MatMul(x, u) c = Sigmoid(a) d = Mul(a, c) y = Mul(d, b) }";
 
 // Of the offer that is taken, without the launch.
