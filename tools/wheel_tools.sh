@@ -60,7 +60,7 @@ build_repaired_wheel() {  # PACKAGE_FOLDER WORK PIP_ARGUMENT...
   PATH=$wheel_venv/bin:$PATH "$wheel_venv/bin/pip" wheel --quiet --disable-pip-version-check --no-deps \
     --no-build-isolation --wheel-dir "$work/raw" "$package" "${@:3}" \
     --config-settings=cmake.define.ONNX_LICENSE="$(echo "$venv"/lib/python3*/site-packages/onnx-*/licenses/LICENSE)"
-  PATH=$wheel_venv/bin:$PATH "$wheel_venv/bin/auditwheel" repair --wheel-dir "$work/dist" "$work/raw"/*.whl \
+  PATH=$wheel_venv/bin:$PATH "$wheel_venv/bin/auditwheel" repair -z 9 --wheel-dir "$work/dist" "$work/raw"/*.whl \
     2>"$work/auditwheel.log" || { cat "$work/auditwheel.log" >&2; exit 1; }
   bytes=$(stat --format %s "$work"/dist/*.whl)
   echo "$(basename "$work"/dist/*.whl): $bytes bytes"
