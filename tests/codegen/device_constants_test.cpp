@@ -40,7 +40,7 @@ TEST(DeviceConstants, ScatterLists) {
 }
 
 TEST(DeviceConstants, Selections) {
-  constexpr const char* kHeader = "device/select/selection.cuh";
+  constexpr const char* kHeader = "device/selection/selection.cuh";
   expect_in(kHeader,
             fmt::format("constexpr int kSelectionThreads = {};", codegen::kSelectionThreads));
   expect_in(kHeader, "constexpr int kSelectionTile = 8 * kSelectionThreads;");
@@ -48,7 +48,7 @@ TEST(DeviceConstants, Selections) {
 }
 
 TEST(DeviceConstants, Suppressions) {
-  constexpr const char* kHeader = "device/select/suppression.cuh";
+  constexpr const char* kHeader = "device/selection/suppression.cuh";
   expect_in(kHeader,
             fmt::format("constexpr int kSuppressionThreads = {};", codegen::kSuppressionThreads));
   expect_in(kHeader,

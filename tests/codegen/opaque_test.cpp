@@ -80,7 +80,8 @@ std::vector<Case> cases() {
        "g (bfloat16[a, b, c] x, bool[b] k) => (bfloat16[a, m, c] y) { y = Compress<axis = 1>(x, k) "
        "}",
        3},
-      // The sort has seven; the boxes, a chunk's overlaps and what is kept of it, and the result.
+      // Seven kernels sort; four find the boxes, the overlaps of a chunk, its kept boxes, the
+      // result.
       {"non_max_suppression",
        "g (float[b, 700, 4] x, float[b, c, 700] s, int64 most, float overlap, float least) => "
        "(int64[m, 3] y) { y = NonMaxSuppression<center_point_box = 1>(x, s, most, overlap, least) "

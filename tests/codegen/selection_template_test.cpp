@@ -5,8 +5,8 @@
 namespace redfuser::codegen_tests {
 namespace {
 
-constexpr std::string_view kHeaders[] = {"device/select/selection.cuh",
-                                         "device/select/suppression.cuh"};
+constexpr std::string_view kHeaders[] = {"device/selection/selection.cuh",
+                                         "device/selection/suppression.cuh"};
 
 constexpr const char* kKernels = R"(
 struct Positive {

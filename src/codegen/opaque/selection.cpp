@@ -11,7 +11,7 @@
 namespace redfuser::codegen {
 namespace {
 
-constexpr const char* kHeader = "device/select/selection.cuh";
+constexpr const char* kHeader = "device/selection/selection.cuh";
 constexpr int64_t kMostBlocks = 1024;  // a block adds up the numbers of all
 
 ir::Expr is_set(ir::ExprPool& pool, ir::Expr element) {
@@ -24,7 +24,7 @@ ir::Expr is_set(ir::ExprPool& pool, ir::Expr element) {
   return pool.make(ir::ExprOp::Not, {pool.make(ir::ExprOp::Equal, {element, zero})});
 }
 
-// Declares the coordinates of the point of this number; none where there is no axis.
+// Declares the coordinates of the point with this number. A scalar has no coordinates.
 void bind_point(Emitter& emitter, const std::vector<ir::Expr>& axes, const std::string& name) {
   if (!axes.empty()) bind_coordinates(emitter, axes, name);
 }

@@ -1,5 +1,5 @@
 // Operators that find the size of their results (GpuStep::found), and the kernels of selections
-// (src/device/select/selection.cuh).
+// (src/device/selection/selection.cuh).
 #pragma once
 
 #include <functional>
@@ -15,7 +15,8 @@ namespace redfuser::codegen {
 inline constexpr int kSelectionThreads = 256, kSelectionTile = 2048;
 
 // The scratch buffer, int64, of the size that the first output has along the dimension; at most
-// `most`. UserError where memory for so much is not worth it, or the size is no unknown one.
+// `most`. UserError if `most` is constant and takes more than 4 GiB, or if the graph knows the
+// size.
 int64_t add_found_size(StepBuilder& builder, const ops::NodeView& view, size_t dimension,
                        ir::Expr most);
 

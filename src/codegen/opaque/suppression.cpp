@@ -18,7 +18,7 @@
 namespace redfuser::codegen {
 namespace {
 
-constexpr const char* kHeader = "device/select/suppression.cuh";
+constexpr const char* kHeader = "device/selection/suppression.cuh";
 // Candidates of a chunk at least, and chunks of a segment at most: a chunk has a bit for each pair.
 constexpr int64_t kLeastChunk = 2048;
 constexpr int kMostChunks = 32;

@@ -1,4 +1,4 @@
-// Sizes of the kernels of non-maximum suppression (src/device/select/suppression.cuh).
+// Sizes of the kernels of non-maximum suppression (src/device/selection/suppression.cuh).
 #pragma once
 
 namespace redfuser::codegen {

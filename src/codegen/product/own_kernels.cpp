@@ -10,9 +10,9 @@
 namespace redfuser::codegen {
 namespace {
 
-// By what an estimate must be less than that of the library: products are timed with a cold cache,
-// and in a model the map after them reads what is in L2 (H200, a ViT of 1576 rows: 867 us by the
-// library, 924 by tiles whose estimate is as long).
+// An estimate must be less than that of the library by this factor. The estimates are of a cold
+// cache, but in a model the map after the library finds the products in L2. On an H200 a ViT of
+// 1576 rows takes 867 us by the library, and 924 us by tiles with the same estimate.
 constexpr double kDoubt = 1.1;
 
 class Kernels {
@@ -141,7 +141,7 @@ class Kernels {
     products.calls.assign(calls_.size(), call);
     const double product = time_of(products, builder_.sizes, builder_.target);
     if (library_alone_) return product;
-    // Of the map after the products, on an H200; it reads them from L2.
+    // The map after the products, fitted to times on an H200.
     constexpr double kMapTime = 3.06, kMapShare = 0.9;
     const auto moved = static_cast<double>(2 + 2 * calls_.size());
     const auto elements =

@@ -68,7 +68,8 @@ Blocks blocks_of(const TransposedShape& s, int threads) {
                                    kInputElements / std::max<int64_t>(channels * line, 1));
   // Lines of the input beside a block's own are multiplied again for the next block.
   const int64_t shared = ((w.kernel[axis] - 1) * w.dilation[axis]) / w.stride[axis];
-  // Threads divide what is larger, weights or input: the other one is read by each of them.
+  // Threads divide the larger of the weights and the input. Each thread reads the whole of the
+  // other.
   const bool by_filters = s.filters * taps > w.input[axis] * line;
   const int64_t share = w.input[axis] / (by_filters ? 1 : parts_of(wanted, images));
   const int64_t lines = std::min(std::max({std::min(fitting, share), 4 * shared, int64_t{1}}),

@@ -194,7 +194,7 @@ void pool_part(const RoiAlign& a, const Box& box, const BoxSamples& samples, int
     count = 0;
   };
   const auto add = [&](int64_t line, int64_t column, double weight) {
-    // A weight of zero hides what is not finite.
+    // Infinite and NaN elements with a weight of zero are left out.
     if (weight == 0) {
       zero = true;
       return;
