@@ -36,10 +36,14 @@ T applied(const cpu::KernelTable& table, ChainOp op, T v, T o) {
       return -v;
     case ChainOp::Abs:
       return std::abs(v);
+    case ChainOp::Square:
+      return v * v;
     case ChainOp::Round:
       return std::nearbyint(v);
     case ChainOp::Exp:
       return applied(table, cpu::UnaryOp::Exp, static_cast<float>(v));
+    case ChainOp::Erf:
+      return applied(table, cpu::UnaryOp::Erf, static_cast<float>(v));
     case ChainOp::Tanh:
       return applied(table, cpu::UnaryOp::Tanh, static_cast<float>(v));
     case ChainOp::Add:
@@ -90,8 +94,7 @@ void expect_chains(const cpu::KernelTable& table, cpu::ChainFn chain, uint32_t s
     for (T& x : operand) x = number();
     const bool vector = random() % 2 == 0;
     auto op = static_cast<ChainOp>(random() % kOps);
-    const bool function = op == ChainOp::Exp || op == ChainOp::Tanh;
-    if (function && sizeof(T) != sizeof(float)) op = ChainOp::Abs;
+    if (cpu::is_function(op) && sizeof(T) != sizeof(float)) op = ChainOp::Abs;
     links.push_back({op, vector, {operand.data(), vector ? kStride : 1, nullptr}});
   }
   std::vector<T> expected = in_place ? first : out;
@@ -251,7 +254,8 @@ float folded(const float* row, int64_t cols, float first, bool largest) {
 // results that the same chain writes are folded into what the accumulators have.
 TEST(ChainKernels, FoldRowsOfResults) {
   constexpr int64_t kRows = 3, kStride = 700;
-  constexpr ChainOp kOps[] = {ChainOp::Mul, ChainOp::Add, ChainOp::Sub, ChainOp::Max, ChainOp::Exp};
+  constexpr ChainOp kOps[] = {ChainOp::Mul, ChainOp::Add, ChainOp::Sub,
+                              ChainOp::Max, ChainOp::Exp, ChainOp::Erf};
   std::mt19937 random(7);
   const auto number = [&] { return static_cast<float>(random() % 1024) / 256 - 2; };
   for (const cpu::KernelTable* table : kernel_tables()) {
@@ -265,7 +269,8 @@ TEST(ChainKernels, FoldRowsOfResults) {
       std::vector<cpu::ChainLink> links;
       for (uint32_t i = random() % 4; i > 0; --i) {
         const bool vector = random() % 3 == 0;
-        links.push_back({kOps[random() % 5], vector, {operand.data(), vector ? kStride : 1, {}}});
+        links.push_back(
+            {kOps[random() % std::size(kOps)], vector, {operand.data(), vector ? kStride : 1, {}}});
       }
       std::vector<float> expected(first.size()), kept(first.size());
       cpu::ChainArgs args;
@@ -366,13 +371,14 @@ TEST_F(Chains, AreOperationsWhoseResultsOneOtherReads) {
            make(ir::ExprOp::Max, p.add(p.mul(x, number(0.25)), number(0.5)), number(0)), number(1));
   EXPECT_EQ(merged(p.mul(x, gate)), (Merged{{5}, 0}));
   EXPECT_EQ(merged(p.add(p.mul(x, number(2)), y)), (Merged{{2}, 0}));
-  // An error function is none of their operations.
+  // A sine is none of their operations.
   const auto quotient = [&](ir::ExprOp op) {
     return p.div(y, p.add(p.make(op, {p.mul(x, y)}), number(1)));
   };
   EXPECT_EQ(merged(quotient(ir::ExprOp::Exp)), (Merged{{4}, 0}));
   EXPECT_EQ(merged(quotient(ir::ExprOp::Tanh)), (Merged{{4}, 0}));
-  EXPECT_EQ(merged(quotient(ir::ExprOp::Erf)), (Merged{{2}, 2}));
+  EXPECT_EQ(merged(quotient(ir::ExprOp::Erf)), (Merged{{4}, 0}));
+  EXPECT_EQ(merged(quotient(ir::ExprOp::Sin)), (Merged{{2}, 2}));
   // Two operations read the product.
   const ir::Expr product = p.mul(x, y);
   const ir::Expr shared = make(ir::ExprOp::Max, make(ir::ExprOp::Min, product, x), product);
@@ -385,6 +391,9 @@ TEST_F(Chains, TakeInReductionsOfTheirResults) {
   const ir::Expr most = reduce(ir::Reduction::Max, scaled),
                  less = reduce(ir::Reduction::Min, scaled);
   EXPECT_EQ(folded(most), (Merged{{2}, 0}));
+  EXPECT_EQ(folded(reduce(ir::Reduction::Sum, p.mul(x, x))), (Merged{{1}, 0}));
+  const ir::Expr centred = p.sub(x, number(2));
+  EXPECT_EQ(folded(reduce(ir::Reduction::Sum, p.mul(centred, centred))), (Merged{{2}, 0}));
   EXPECT_EQ(folded(p.sub(most, less)), (Merged{{2, 2}, 0}));
   EXPECT_EQ(folded(p.add(p.sub(most, less), reduce(ir::Reduction::Sum, scaled))),
             (Merged{{2, 2, 2}, 0}));

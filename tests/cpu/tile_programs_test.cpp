@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "cpu/pointwise/chain_instructions.h"
 #include "cpu/steps/cascade/cascade_plan.h"
 #include "cpu/steps/map/map_plan.h"
 #include "cpu/tile/tile_memory.h"
@@ -44,14 +45,33 @@ TEST(CpuTilePrograms, ATermThatAnOutputRepeatsIsComputedOnce) {
     const cpu::StepForm form = step.form();
     const auto& cascade = std::get<fuse::CascadeStep>(form.kind);
     const cpu::CascadePlan plan(form, cascade.streaming, true);
-    EXPECT_EQ(count_in(plan.program.block,
-                       [](const auto& i) {
-                         const auto* binary = dynamic_cast<const cpu::Binary*>(&i);
-                         return binary != nullptr && binary->op == cpu::BinaryOp::ExpSub;
-                       }),
-              1)
-        << graph;
+    const auto exponentials = [](const auto& i) {
+      const auto* chain = dynamic_cast<const cpu::FoldedChain*>(&i);
+      return chain != nullptr && chain->links.back().op == cpu::ChainOp::Exp;
+    };
+    EXPECT_EQ(count_in(plan.program.block, exponentials), 1) << graph;
+    const auto functions = [](const auto& i) {
+      const auto* chain = dynamic_cast<const cpu::PointwiseChain*>(&i);
+      const auto* binary = dynamic_cast<const cpu::Binary*>(&i);
+      return (binary != nullptr && binary->op == cpu::BinaryOp::ExpSub) ||
+             (chain != nullptr &&
+              std::any_of(chain->links.begin(), chain->links.end(),
+                          [](const auto& link) { return cpu::is_function(link.op); }));
+    };
+    EXPECT_EQ(count_in(plan.program.block, functions), 0) << graph;
   }
+}
+
+// The exponentials, which the division reads last, lie where it writes.
+TEST(CpuTilePrograms, WhatAnOutputIsComputedOfLiesInItsMemory) {
+  const OneStep step("(float[9, 70] x) => (y) { y = Softmax(x) }");
+  const cpu::StepForm form = step.form();
+  const auto& cascade = std::get<fuse::CascadeStep>(form.kind);
+  const cpu::CascadePlan plan(form, cascade.streaming, true);
+  const auto bound = [](const auto& i) {
+    return dynamic_cast<const cpu::BindOutput*>(&i) != nullptr;
+  };
+  EXPECT_EQ(count_in(plan.program.block, bound), 2);
 }
 
 // The rows of a section do not lie one after the other in the output.

@@ -145,9 +145,8 @@ class Clock {
     const auto* folded = dynamic_cast<const FoldedChain*>(&i);
     if (chain != nullptr || folded != nullptr) {
       const auto& links = chain != nullptr ? chain->links : folded->links;
-      const auto functions = std::count_if(links.begin(), links.end(), [](const auto& link) {
-        return link.op == ChainOp::Exp || link.op == ChainOp::Tanh;
-      });
+      const auto functions = std::count_if(links.begin(), links.end(),
+                                           [](const auto& link) { return is_function(link.op); });
       if (functions > 0) return machine_.special_rate / static_cast<double>(functions);
       // Rounding takes as long as two conversions.
       const bool rounds = std::any_of(links.begin(), links.end(),

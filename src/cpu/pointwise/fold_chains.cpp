@@ -48,16 +48,6 @@ class ChainFolder {
     return r;
   }
 
-  static std::optional<ReduceOp> kind_of(const Instruction& i, RegisterId value) {
-    const auto* reduce = dynamic_cast<const ReduceColumns*>(&i);
-    if (reduce == nullptr || reduce->reads[0] != value) return std::nullopt;
-    for (const ReduceOp op : {ReduceOp::Max, ReduceOp::Min, ReduceOp::Sum}) {
-      const ReduceFn f32 = kernels().reduce[static_cast<int>(Elem::F32)][static_cast<int>(op)];
-      if (reduce->function == f32) return op;
-    }
-    return std::nullopt;
-  }
-
   std::optional<Folds> folds_of(const Block& block, size_t first, RegisterId value) const {
     const Register& v = info(value);
     if (v.elem != Elem::F32 || v.storage != DType::Undefined || v.alias != kNoRegister) {
@@ -65,7 +55,7 @@ class ChainFolder {
     }
     Folds folds{value, {}, {}, first};
     for (size_t i = first; i < block.size(); ++i) {
-      const auto op = kind_of(*block[i], value);
+      const auto op = fold_of(*block[i], value);
       if (!op) continue;
       auto& at = folds.at[static_cast<size_t>(*op)];
       if (at || !fits(v, info(block[i]->writes[0]))) return std::nullopt;
@@ -111,7 +101,7 @@ class ChainFolder {
     for (size_t i = first; i <= folds.last; ++i) {
       const Instruction& next = *block[i];
       if (next.body() != nullptr) return false;
-      const bool reduces = kind_of(next, folds.value).has_value();
+      const bool reduces = fold_of(next, folds.value).has_value();
       if (chain != nullptr && !reduces && touches(next.reads, {folds.value})) return false;
       if (touches(next.writes, operands)) return false;
       if (touches(next.reads, done) || touches(next.writes, done)) return false;
@@ -158,6 +148,16 @@ class ChainFolder {
 };
 
 }  // namespace
+
+std::optional<ReduceOp> fold_of(const Instruction& instruction, RegisterId value) {
+  const auto* reduce = dynamic_cast<const ReduceColumns*>(&instruction);
+  if (reduce == nullptr || reduce->reads[0] != value) return std::nullopt;
+  for (const ReduceOp op : {ReduceOp::Max, ReduceOp::Min, ReduceOp::Sum}) {
+    const ReduceFn f32 = kernels().reduce[static_cast<int>(Elem::F32)][static_cast<int>(op)];
+    if (reduce->function == f32) return op;
+  }
+  return std::nullopt;
+}
 
 void fold_chains(TileProgram& program) { ChainFolder(program).run(program.block); }
 

@@ -5,6 +5,7 @@
 
 #include "cpu/pointwise/chain_instructions.h"
 #include "cpu/pointwise/fold_chains.h"
+#include "cpu/pointwise/output_registers.h"
 #include "cpu/pointwise/typed_ends.h"
 
 namespace redfuser::cpu {
@@ -39,11 +40,18 @@ std::optional<ChainOp> chain_op(UnaryOp op, Elem elem) {
       return ChainOp::Round;
     case UnaryOp::Exp:
       return elem == Elem::F32 ? std::optional(ChainOp::Exp) : std::nullopt;
+    case UnaryOp::Erf:
+      return elem == Elem::F32 ? std::optional(ChainOp::Erf) : std::nullopt;
     case UnaryOp::Tanh:
       return elem == Elem::F32 ? std::optional(ChainOp::Tanh) : std::nullopt;
     default:
       return std::nullopt;
   }
+}
+
+bool squares(const Instruction& instruction) {
+  const auto* binary = dynamic_cast<const Binary*>(&instruction);
+  return binary != nullptr && binary->op == BinaryOp::Mul && binary->reads[0] == binary->reads[1];
 }
 
 class ChainMerger {
@@ -65,6 +73,7 @@ class ChainMerger {
     for (size_t i = 0; i < block.size();) {
       std::optional<size_t> reader;
       if (link_of(*block[i], kNoRegister) && merges(*block[i])) reader = reader_of(block, i);
+      if (!reader && folds(block, i)) become_chain(block[i]);
       reader ? join(block, i, *reader) : void(++i);
     }
   }
@@ -79,6 +88,7 @@ class ChainMerger {
   void count(const Block& block) {
     for (const auto& instruction : block) {
       for (const RegisterId r : instruction->reads) ++reads_[static_cast<size_t>(r)];
+      if (squares(*instruction)) --reads_[static_cast<size_t>(instruction->reads[0])];
       for (const RegisterId r : instruction->writes) ++writes_[static_cast<size_t>(r)];
       if (instruction->body() != nullptr) count(*instruction->body());
     }
@@ -113,6 +123,7 @@ class ChainMerger {
         const ChainOp difference = reversed ? ChainOp::SubFrom : ChainOp::Sub;
         return Part{first, {{difference, operand}, {ChainOp::Exp, kNoRegister}}};
       }
+      if (squares(*binary)) return Part{first, {{ChainOp::Square, kNoRegister}}};
       if (const auto op = chain_op(binary->op, reversed)) return Part{first, {{*op, operand}}};
     }
     return std::nullopt;
@@ -147,6 +158,21 @@ class ChainMerger {
       return same && gains(producer, next) ? std::optional(k) : std::nullopt;
     }
     return std::nullopt;
+  }
+
+  // A reduction of its row's elements follows, which a chain takes in (fold_chains).
+  bool folds(const Block& block, size_t i) const {
+    if (!link_of(*block[i], kNoRegister) || !gains(*block[i], *block[i])) return false;
+    const RegisterId value = block[i]->writes[0];
+    return std::any_of(block.begin() + static_cast<std::ptrdiff_t>(i), block.end(),
+                       [&](const auto& next) { return fold_of(*next, value).has_value(); });
+  }
+
+  void become_chain(std::unique_ptr<Instruction>& instruction) const {
+    if (dynamic_cast<const PointwiseChain*>(instruction.get()) != nullptr) return;
+    Part part = *link_of(*instruction, kNoRegister);
+    instruction =
+        std::make_unique<PointwiseChain>(instruction->writes[0], part.value, std::move(part.links));
   }
 
   // A chain prepares its links for every row, unless all rows are one: too often for short rows
@@ -192,6 +218,7 @@ void merge_chains(TileProgram& program) {
   convert_in_chains(program);
   ChainMerger(program).run(program.block);
   fold_chains(program);
+  compute_in_outputs(program);
 }
 
 }  // namespace redfuser::cpu

@@ -111,8 +111,8 @@ void add_lanes(KernelTable& table);
 void add_recurrent(KernelTable& table);
 void add_fourier(KernelTable& table);
 
-// The functions of chains in place, of whole vectors: they round as their kernels do.
-void exp_in_place(float* x, int64_t vectors);
+// Functions of chains in place, of whole vectors: they round as their kernels do.
+void erf_in_place(float* x, int64_t vectors);
 void tanh_in_place(float* x, int64_t vectors);
 
 // The kernels of integer products that need more than their instruction set's own flags: by dot

@@ -69,9 +69,11 @@ inline constexpr int kStorageTypes = 27;
 enum class ChainOp : uint8_t {
   Neg,
   Abs,
+  Square,
   Round,  // ties to even
   Exp,    // of float32, as the kernel of the operation computes it
-  Tanh,   // likewise
+  Erf,    // likewise
+  Tanh,
   Add,
   Sub,
   SubFrom,
@@ -84,6 +86,7 @@ enum class ChainOp : uint8_t {
   MinOf
 };
 inline constexpr bool is_unary(ChainOp op) { return op <= ChainOp::Tanh; }
+inline constexpr bool is_function(ChainOp op) { return op >= ChainOp::Exp && op <= ChainOp::Tanh; }
 struct ChainLink {
   ChainOp op;
   bool vector;      // else a scalar

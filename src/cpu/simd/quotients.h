@@ -136,26 +136,25 @@ namespace {
 
 // Quotients of vectors by one divisor, each as a division rounds it, without a division for each.
 //
-// With r = 1/s and q0 = x · r, two steps q' = q + (x - q · s) · r give the quotient as rounded to
-// nearest (P. Markstein, IA-64 and Elementary Functions, 2000, theorems of chapter 8): after the
-// first, q is within one unit in the last place of x/s, the remainder x - q · s is then exact by a
-// fused multiply-add, and r is 1/s as rounded. That holds where neither remainders nor quotients
-// are subnormal or overflow, which QuotientRange bounds; elements outside of it are divided.
+// With 1/s = r + e, two numbers, q = x · r + x · e is within one unit in the last place of x/s. The
+// remainder q · s - x is then exact by a fused multiply-add, r is 1/s as rounded, and q - (q · s -
+// x) · r is the quotient as rounded to nearest (P. Markstein, IA-64 and Elementary Functions, 2000,
+// theorems of chapter 8). That holds where neither remainders nor quotients are subnormal or
+// overflow, which QuotientRange bounds; elements outside of it are divided. So are zeros with a
+// sign, which the steps lose.
 
-// Bits of magnitudes: least <= |x| <= most, and of the divisor.
+// Of magnitudes of x that are not 0, and of the divisor.
 template <class T>
 struct QuotientRange;
 template <>
 struct QuotientRange<float> {
   using Bits = uint32_t;
-  static constexpr Bits kMagnitude = 0x7fffffff;
   static constexpr float kLeast = 0x1p-100f, kMost = 0x1p100f;
   static constexpr float kLeastDivisor = 0x1p-24f, kMostDivisor = 0x1p24f;
 };
 template <>
 struct QuotientRange<double> {
   using Bits = uint64_t;
-  static constexpr Bits kMagnitude = 0x7fffffffffffffff;
   static constexpr double kLeast = 0x1p-900, kMost = 0x1p900;
   static constexpr double kLeastDivisor = 0x1p-100, kMostDivisor = 0x1p100;
 };
@@ -166,10 +165,10 @@ class Divisor {
   using Bits = typename Range::Bits;
 
  public:
-  explicit RF_INLINE Divisor(T s) : divisor_(s), reciprocal_(T(1) / s) {
+  explicit RF_INLINE Divisor(T s) : Divisor(s, T(1) / s) {}
+  RF_INLINE Divisor(T s, T reciprocal) : divisor_(s), reciprocal_(reciprocal) {
 #if defined(__FMA__)
-    const T size = s < 0 ? -s : s;
-    corrects_ = size >= Range::kLeastDivisor && size <= Range::kMostDivisor;
+    corrects_ = s >= Range::kLeastDivisor && s <= Range::kMostDivisor;
 #endif
   }
 
@@ -177,13 +176,13 @@ class Divisor {
   template <int count, class Load>
   RF_INLINE void divide(Vector<T>* v, const Load& x) const {
     const Vector<T> s = divisor_ - Vector<T>{}, r = reciprocal_ - Vector<T>{};
+    const Vector<T> e = -(remainder(s, r, T(1) - Vector<T>{}) * r), negative = -r;
     if (corrects_ && within_range<count>(x)) {
 #pragma GCC unroll 8
       for (int j = 0; j < count; ++j) {
         const Vector<T> a = x(j);
-        Vector<T> q = a * r;
-        q = fused(fused(-q, s, a), r, q);
-        v[j] = fused(fused(-q, s, a), r, q);
+        const Vector<T> q = without(a * e, a, negative);
+        v[j] = without(q, remainder(q, s, a), r);
       }
       return;
     }
@@ -192,31 +191,47 @@ class Divisor {
   }
 
  private:
-  static RF_INLINE Vector<T> fused(Vector<T> a, Vector<T> b, Vector<T> c) {
+  // a · b - c and c - a · b.
+  static RF_INLINE Vector<T> remainder(Vector<T> a, Vector<T> b, Vector<T> c) {
 #if defined(__AVX512F__)
-    if constexpr (sizeof(T) == 4) return _mm512_fmadd_ps(a, b, c);
-    if constexpr (sizeof(T) == 8) return _mm512_fmadd_pd(a, b, c);
+    if constexpr (sizeof(T) == 4) return _mm512_fmsub_ps(a, b, c);
+    if constexpr (sizeof(T) == 8) return _mm512_fmsub_pd(a, b, c);
 #elif defined(__FMA__)
-    if constexpr (sizeof(T) == 4) return _mm256_fmadd_ps(a, b, c);
-    if constexpr (sizeof(T) == 8) return _mm256_fmadd_pd(a, b, c);
+    if constexpr (sizeof(T) == 4) return _mm256_fmsub_ps(a, b, c);
+    if constexpr (sizeof(T) == 8) return _mm256_fmsub_pd(a, b, c);
 #endif
-    return a * b + c;
+    return a * b - c;
+  }
+  static RF_INLINE Vector<T> without(Vector<T> c, Vector<T> a, Vector<T> b) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 4) return _mm512_fnmadd_ps(a, b, c);
+    if constexpr (sizeof(T) == 8) return _mm512_fnmadd_pd(a, b, c);
+#elif defined(__FMA__)
+    if constexpr (sizeof(T) == 4) return _mm256_fnmadd_ps(a, b, c);
+    if constexpr (sizeof(T) == 8) return _mm256_fnmadd_pd(a, b, c);
+#endif
+    return c - a * b;
   }
 
-  // Zeros with a sign are outside of the range: the steps lose it.
+  // Twice the bits have no sign.
   template <int count, class Load>
   RF_INLINE bool within_range(const Load& x) const {
     typedef Bits Words __attribute__((vector_size(RF_VECTOR_BYTES)));
-    constexpr Bits least = __builtin_bit_cast(Bits, Range::kLeast);
-    constexpr Bits span = __builtin_bit_cast(Bits, Range::kMost) - least;
-    Words outside{};
+    constexpr Bits kLeast = 2 * __builtin_bit_cast(Bits, Range::kLeast);
+    constexpr Bits kSpan = 2 * __builtin_bit_cast(Bits, Range::kMost) - kLeast;
+    Words bits[count], most{};
 #pragma GCC unroll 8
     for (int j = 0; j < count; ++j) {
       const Vector<T> a = x(j);
-      Words bits;
-      __builtin_memcpy(&bits, &a, sizeof(bits));
-      const Words above = (bits & Range::kMagnitude) - least;
-      outside |= reinterpret_cast<Words>((above > span) & (bits != 0));
+      __builtin_memcpy(&bits[j], &a, sizeof(a));
+      const Words above = bits[j] + bits[j] - kLeast;
+      most = above > most ? above : most;
+    }
+    if (!any(reinterpret_cast<Words>(most > kSpan))) return true;
+    Words outside{};
+#pragma GCC unroll 8
+    for (int j = 0; j < count; ++j) {
+      outside |= reinterpret_cast<Words>((bits[j] + bits[j] - kLeast > kSpan) & (bits[j] != 0));
     }
     return !any(outside);
   }

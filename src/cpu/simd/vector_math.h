@@ -86,21 +86,50 @@ RF_INLINE Vector<float> at_most(Vector<float> x, float high) {
 #endif
 }
 
+// a · b + c, rounded once where the instruction set has it: the same in sources that contract
+// nothing.
+RF_INLINE float fused(float a, float b, float c) {
+#if defined(__FMA__) || defined(__FP_FAST_FMAF)
+  return __builtin_fmaf(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+RF_INLINE Vector<float> fused(Vector<float> a, Vector<float> b, Vector<float> c) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_ps(a, b, c);
+#elif defined(__FMA__)
+  return _mm256_fmadd_ps(a, b, c);
+#else
+  for (int l = 0; l < VectorOf<float>::kWidth; ++l) c[l] = fused(a[l], b[l], c[l]);
+  return c;
+#endif
+}
+RF_INLINE Vector<float> fused(Vector<float> a, float b, Vector<float> c) {
+  return fused(a, b - Vector<float>{}, c);
+}
+RF_INLINE Vector<float> fused(Vector<float> a, Vector<float> b, float c) {
+  return fused(a, b, c - Vector<float>{});
+}
+RF_INLINE Vector<float> fused(Vector<float> a, float b, float c) {
+  return fused(a, b - Vector<float>{}, c - Vector<float>{});
+}
+
 // e^r - 1 of |r| <= ln2/2, of a float or a vector of floats.
 template <class V>
 RF_INLINE V expm1_near_zero(V r) {
-  V p = 0.00138143184f * r + 0.00836885128f;
-  p = p * r + 0.0416684011f;
-  p = p * r + 0.166665195f;
-  p = p * r + 0.499999934f;
-  return p * (r * r) + r;
+  V p = fused(r, 0.00138143184f, 0.00836885128f);
+  p = fused(p, r, 0.0416684011f);
+  p = fused(p, r, 0.166665195f);
+  p = fused(p, r, 0.499999934f);
+  return fused(p, r * r, r);
 }
 
 // e^(x - n·ln2) for n the whole number next to x / ln2, in two parts of ln2.
 template <class V>
 RF_INLINE V exp_of_rest(V x, V n) {
-  V r = x - n * 0.693359375f;
-  r = r - n * -2.12194440e-4f;
+  V r = fused(n, -0.693359375f, x);
+  r = fused(n, 2.12194440e-4f, r);
   return expm1_near_zero(r) + 1.0f;
 }
 
@@ -108,7 +137,7 @@ RF_INLINE V exp_of_rest(V x, V n) {
 template <class V>
 RF_INLINE V exp_by_parts(V x) {
   x = at_most(at_least(x, -104.0f), 89.0f);
-  const V shifted = x * 1.44269504f + kExponentMagic;
+  const V shifted = fused(x, 1.44269504f, kExponentMagic);
   return scaled(exp_of_rest(x, shifted - kExponentMagic), shifted);
 }
 RF_INLINE float exp_of(float x) { return exp_by_parts(x); }
@@ -255,25 +284,24 @@ RF_INLINE double tanh_of(double x) {
 // -expm1(q) with the sign of x, q = log(erfc(|x|)) = |x|·R(|x|) with R fitted on [0, 4], beyond
 // which the result is 1. With e^q = 2^n · (1 + p) as in exp_of, -expm1(q) = (1 - 2^n) - 2^n · p
 // keeps the relative error where q is small.
-RF_INLINE float erf_of(float x) {
-  const float a = __builtin_fabsf(x);
-  const float c = a > 4.0f ? 4.0f : a;
+RF_INLINE Vector<float> erf_of(Vector<float> x) {
+  using V = Vector<float>;
+  const auto sign = bits_of(x) & bits_of(-V{});
+  const V c = at_most(float_of(bits_of(x) ^ sign), 4.0f);
   // Even and odd powers apart, a dependent chain half as long.
-  const float square = c * c;
-  float even = 9.256267e-06f;
-  even = even * square + 0.0006328368f;
-  even = even * square + 0.00016039618f;
-  even = even * square - 0.10277783f;
-  even = even * square - 0.128379172f;
-  float odd = -0.00011764129f;
-  odd = odd * square - 0.0016670276f;
-  odd = odd * square + 0.019153064f;
-  odd = odd * square - 0.63661938f;
-  const float q = (odd * c + even) * c - c;
-  const float shifted = q * 1.44269504f + kBiasMagic;
-  const float p = expm1_near_zero(q - (shifted - kBiasMagic) * 0.693147181f);
-  const float power = float_of(bits_of(shifted) << 23);
-  return __builtin_copysignf((1.0f - power) - power * p, x);
+  const V square = c * c;
+  V even = fused(square, 9.256267e-06f, 0.0006328368f);
+  even = fused(even, square, 0.00016039618f);
+  even = fused(even, square, -0.10277783f);
+  even = fused(even, square, -0.128379172f);
+  V odd = fused(square, -0.00011764129f, -0.0016670276f);
+  odd = fused(odd, square, 0.019153064f);
+  odd = fused(odd, square, -0.63661938f);
+  const V q = fused(fused(odd, c, even), c, -c);
+  const V shifted = fused(q, 1.44269504f, kBiasMagic);
+  const V p = expm1_near_zero(fused(shifted - kBiasMagic, -0.693147181f, q));
+  const V power = float_of(bits_of(shifted) << 23);
+  return float_of(bits_of(fused(-power, p, 1.0f - power)) | sign);
 }
 
 // sin and cos of x in double, for |x| <= kTrigonometricLimit: x = n·π/2 + r with a two-part π/2.

@@ -36,10 +36,11 @@ struct RowFold {
     constexpr int64_t W = VectorOf<float>::kWidth;
     if (extremes) add_extremes<1>(&v);
     if (!sum) return;
-    V zeros{};
-    const int64_t at = last ? W - count : 0;
-    copy_part(reinterpret_cast<float*>(&zeros), reinterpret_cast<const float*>(&v) + at, count);
-    part += zeros;
+    Vector<int32_t> lanes;
+    for (int l = 0; l < W; ++l) lanes[l] = l;
+    const auto kept =
+        last ? lanes >= static_cast<int32_t>(W - count) : lanes < static_cast<int32_t>(count);
+    part += kept ? v : V{};
   }
 
   // Joins the accumulators of row r.

@@ -56,7 +56,7 @@ RF_INLINE void with_function(Vector<T>* v, void (*function)(float* x, int64_t ve
   }
 }
 
-// kFunctions: the row may have Exp or Tanh. Without them the vectors stay in registers. kShort: `v`
+// kFunctions: the row may have functions. Erf and Tanh are calls, on copies in memory. kShort: `v`
 // are the vectors of a short row of `count` columns.
 template <class T, int NV, bool kFunctions, bool kShort = false>
 RF_INLINE void run_step(Vector<T>* v, const Step<T>& step, int64_t c, int64_t count) {
@@ -93,9 +93,8 @@ RF_INLINE void run_step(Vector<T>* v, const Step<T>& step, int64_t c, int64_t co
     case Code::MulS:
       return scalar([](V x, V o, V) RF_INLINED { return x * o; });
     case Code::DivS:
-      return Divisor<T>(step.scalar).template divide<(NV > 0 ? NV : 1)>(v, [&](int j) RF_INLINED {
-        return v[j];
-      });
+      return Divisor<T>(step.scalar, step.second)
+          .template divide<(NV > 0 ? NV : 1)>(v, [&](int j) RF_INLINED { return v[j]; });
     case Code::DivIntoS:
       return scalar([](V x, V o, V) RF_INLINED { return o / x; });
     // A value that is not a number is neither less nor greater, and stays.
@@ -116,10 +115,17 @@ RF_INLINE void run_step(Vector<T>* v, const Step<T>& step, int64_t c, int64_t co
       });
     case Code::Abs:
       return scalar([](V x, V, V) RF_INLINED { return magnitude(x); });
+    case Code::Square:
+      return scalar([](V x, V, V) RF_INLINED { return x * x; });
     case Code::Round:
       return scalar([](V x, V, V) RF_INLINED { return rounded<T>(x); });
     case Code::Exp:
-      if constexpr (kFunctions) with_function<T, NV>(v, exp_in_place);
+      if constexpr (kFunctions && sizeof(T) == sizeof(float)) {
+        each_vector<NV>([&](auto j) RF_INLINED { v[j] = exp_of(v[j]); });
+      }
+      return;
+    case Code::Erf:
+      if constexpr (kFunctions) with_function<T, NV>(v, erf_in_place);
       return;
     case Code::Tanh:
       if constexpr (kFunctions) with_function<T, NV>(v, tanh_in_place);

@@ -22,7 +22,7 @@ enum class Code : uint8_t {
   AddS,
   SubFromS,
   MulS,
-  DivS,
+  DivS,  // with 1 / o as `second`
   DivIntoS,
   MaxS,  // of a scalar that is a number
   MaxOfS,
@@ -31,8 +31,10 @@ enum class Code : uint8_t {
   ScaleS,  // v · o + second
   ClampS,  // the lesser of `second` and the greater of o and v
   Abs,
+  Square,
   Round,
   Exp,
+  Erf,
   Tanh,
 };
 
@@ -81,13 +83,15 @@ Step<T> vector_step(ChainOp op, const T* from) {
 // v − o = v + (−o), −v = v · −1, and a bound that is not a number gives v + o.
 template <class T>
 Step<T> scalar_step(ChainOp op, T o) {
-  constexpr Code kCodes[] = {Code::MulS,     Code::Abs,  Code::Round,    Code::Exp,  Code::Tanh,
-                             Code::AddS,     Code::AddS, Code::SubFromS, Code::MulS, Code::DivS,
-                             Code::DivIntoS, Code::MaxS, Code::MaxOfS,   Code::MinS, Code::MinOfS};
+  constexpr Code kCodes[] = {Code::MulS, Code::Abs,   Code::Square,   Code::Round, Code::Exp,
+                             Code::Erf,  Code::Tanh,  Code::AddS,     Code::AddS,  Code::SubFromS,
+                             Code::MulS, Code::DivS,  Code::DivIntoS, Code::MaxS,  Code::MaxOfS,
+                             Code::MinS, Code::MinOfS};
   if (op == ChainOp::Neg) o = T(-1);
   if (op == ChainOp::Sub) o = -o;
   const bool bound = op >= ChainOp::Max;
-  return {bound && o != o ? Code::AddS : kCodes[static_cast<int>(op)], o, T(0), nullptr};
+  const T second = op == ChainOp::Div ? 1 / o : T(0);
+  return {bound && o != o ? Code::AddS : kCodes[static_cast<int>(op)], o, second, nullptr};
 }
 
 // The step and the next one as one step.
@@ -151,7 +155,7 @@ Row<T> row_of_chain(const ChainArgs& g, int64_t r) {
     Step<T> step = scalar ? scalar_step<T>(link.op, from == nullptr ? T(0) : *from)
                           : vector_step<T>(link.op, from);
     step.link = i;
-    row.functions |= link.op == ChainOp::Exp || link.op == ChainOp::Tanh;
+    row.functions |= is_function(link.op);
     row.nan_bound |= scalar && link.op >= ChainOp::Max && step.code == Code::AddS;
     if (row.count > 0 && joins(row.steps[row.count - 1], step)) {
       row.places[i] = {row.count - 1, true};
@@ -189,6 +193,7 @@ RF_INLINE bool take_scalars(Row<T>& row, const ChainArgs& g, int64_t r) {
     if ((link.op >= ChainOp::Max && o != o) || (bytes && place.step >= row.end.first)) return false;
     Step<T>& step = row.steps[place.step];
     (place.second ? step.second : step.scalar) = link.op == ChainOp::Sub ? -o : o;
+    if (step.code == Code::DivS) step.second = 1 / o;
   }
   return true;
 }

@@ -22,7 +22,6 @@ RF_FUNCTION(Cosh, float, float, cosh_of(x))
 RF_FUNCTION(Asinh, float, float, asinh_of(x))
 RF_FUNCTION(Acosh, float, float, acosh_of(x))
 RF_FUNCTION(Atanh, float, float, atanh_of(x))
-RF_FUNCTION(Erf, float, float, erf_of(x))
 RF_FUNCTION(RoundBFloat, float, float, bfloat_to_float(float_to_bfloat(x)))
 RF_FUNCTION(IsNaN, uint8_t, float, x != x)
 RF_FUNCTION(IsPosInf, uint8_t, float, x == __builtin_inff())
@@ -36,6 +35,11 @@ struct Exp {
 struct Tanh {
   static RF_INLINE Vector<float> of(Vector<float> x) { return tanh_of(x); }
   static constexpr UnaryFn kernel = whole_vectors_kernel<float, Tanh>;
+};
+
+struct Erf {
+  static RF_INLINE Vector<float> of(Vector<float> x) { return erf_of(x); }
+  static constexpr UnaryFn kernel = whole_vectors_kernel<float, Erf>;
 };
 
 template <class Function>
@@ -78,7 +82,7 @@ struct Cos {
 
 }  // namespace
 
-void exp_in_place(float* x, int64_t vectors) { in_place<Exp>(x, vectors); }
+void erf_in_place(float* x, int64_t vectors) { in_place<Erf>(x, vectors); }
 void tanh_in_place(float* x, int64_t vectors) { in_place<Tanh>(x, vectors); }
 
 void add_unary_float(KernelTable& table) {
