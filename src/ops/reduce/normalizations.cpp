@@ -122,7 +122,7 @@ ir::Expr lower_running_moment(LowerContext& context) {
                   pool.mul(batch, pool.number(1 - momentum, dtype)));
 }
 
-// (x - mean) / sqrt(var + epsilon) · scale + bias, per channel; in training the moments are the
+// (x - mean) · (scale / sqrt(var + epsilon)) + bias, per channel; in training the moments are the
 // batch's own.
 ir::Expr lower_batch_normalization(LowerContext& context) {
   ir::ExprPool& pool = context.pool();
@@ -141,7 +141,7 @@ ir::Expr lower_batch_normalization(LowerContext& context) {
   }
   ir::Expr deviation = pool.make(ir::ExprOp::Sqrt, {pool.add(moments.variance, epsilon)});
   ir::Expr centred = pool.sub(context.read_broadcast(0), moments.mean);
-  return pool.add(pool.mul(pool.div(centred, deviation), channel(1)), channel(2));
+  return pool.add(pool.mul(centred, pool.div(channel(1), deviation)), channel(2));
 }
 
 void infer_instance_normalization(InferContext& context) {
@@ -161,11 +161,11 @@ ir::Expr lower_instance_normalization(LowerContext& context) {
   ir::Expr centred = pool.sub(x, mean);
   ir::Expr variance = mean_over(pool, loops, pool.mul(centred, centred));
   ir::Expr epsilon = pool.number(context.real("epsilon", 1e-5f), x->dtype);
-  ir::Expr normalised = pool.div(pool.sub(context.read_broadcast(0), mean),
-                                 pool.make(ir::ExprOp::Sqrt, {pool.add(variance, epsilon)}));
+  ir::Expr deviation = pool.make(ir::ExprOp::Sqrt, {pool.add(variance, epsilon)});
   ir::Expr scale = context.read(1, {context.index()[1]}),
            bias = context.read(2, {context.index()[1]});
-  return pool.add(pool.mul(normalised, scale), bias);
+  ir::Expr shifted = pool.sub(context.read_broadcast(0), mean);
+  return pool.add(pool.mul(shifted, pool.div(scale, deviation)), bias);
 }
 
 void infer_lp_normalization(InferContext& context) {
