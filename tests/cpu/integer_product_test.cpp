@@ -168,11 +168,17 @@ TEST(CpuIntegerGemm, InterleavedColumnsAreExact) {
     for (const cpu::IntegerKernels* kernels : table->integer) {
       if (kernels == nullptr || kernels->interleave == nullptr) continue;
       const int64_t group = kernels->group();
-      for (auto [m, n, channels, step] : std::vector<std::tuple<int, int, int, int>>{
-               {1, 70, 8, 1}, {7, 33, 5, 1}, {13, 5, 12, 2}, {6, 64, 1, 3}, {45, 17, 7, 1}}) {
+      for (auto [m, n, channels, step] :
+           std::vector<std::tuple<int, int, int, int>>{{1, 70, 8, 1},
+                                                       {7, 33, 5, 1},
+                                                       {13, 5, 12, 2},
+                                                       {6, 64, 1, 3},
+                                                       {45, 17, 7, 1},
+                                                       {20, 40, 130, 1}}) {
         SCOPED_TRACE(testing::Message()
                      << kernels->name << " " << m << "x" << n << "x" << channels);
         const int64_t groups = (channels + group - 1) / group, depth = groups * group;
+        const int64_t planes = kernels->packed_depth(depth) / group;
         std::vector<uint8_t> image(static_cast<size_t>(channels * n * step));
         std::vector<int8_t> weights(static_cast<size_t>(m * depth));
         for (uint8_t& x : image) x = random() & 1 ? 255 : static_cast<uint8_t>(random());
@@ -180,12 +186,13 @@ TEST(CpuIntegerGemm, InterleavedColumnsAreExact) {
         const auto flip = static_cast<uint8_t>(random() & 1 ? 0x80 : 0);
         // Planes in the order opposite to that of the depth, and sums that are added to.
         const int64_t plane = n + kernels->columns;
-        std::vector<uint32_t> words(static_cast<size_t>(groups * plane));
+        std::vector<uint32_t> words(static_cast<size_t>(planes * plane));
         std::vector<int64_t> offsets;
         std::vector<int32_t> sums(static_cast<size_t>(n), 7);
-        for (int64_t g = 0; g < groups; ++g) {
-          const int64_t at = (groups - 1 - g) * plane;
+        for (int64_t g = 0; g < planes; ++g) {
+          const int64_t at = (planes - 1 - g) * plane;
           offsets.push_back(4 * at);
+          if (g >= groups) continue;
           kernels->interleave({image.data() + g * group * n * step, n * step,
                                std::min<int64_t>(group, channels - g * group), step, n, flip,
                                words.data() + at, sums.data()});

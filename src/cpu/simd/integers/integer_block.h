@@ -21,17 +21,27 @@ RF_INLINE uint32_t channel_byte(const uint8_t* row, int64_t j) {
 }
 
 #if RF_VECTOR_BYTES == 64
-// The words of up to 64 positions of four channels. The permutation puts the bytes of four
+// The words of up to 64 positions of four channels, side by side or, by pairs, every other one. The
+// permutation puts the bytes of four
 // positions into each quarter of a vector, where the unpacking of bytes and then of pairs leaves
 // them.
+template <int kStep>
 RF_INLINE void interleave_four(const uint8_t* const* rows, int64_t first, int64_t count,
                                uint8_t flip, uint32_t* out) {
   constexpr __mmask64 kAll = ~uint64_t{0};
   const __mmask64 some = count < 64 ? (uint64_t{1} << count) - 1 : kAll;
   const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
   const __m512i flips = _mm512_set1_epi8(static_cast<char>(flip));
+  const auto first_of_pairs = [&](int g, int half) {
+    const auto pairs = static_cast<__mmask32>(some >> (32 * half));
+    return _mm512_maskz_cvtepi16_epi8(
+        ~0u, _mm512_maskz_loadu_epi16(pairs, rows[g] + 2 * (first + 32 * half)));
+  };
   const auto load = [&](int g) {
-    const __m512i bytes = _mm512_maskz_loadu_epi8(some, rows[g] + first);
+    const __m512i bytes =
+        kStep == 1 ? _mm512_maskz_loadu_epi8(some, rows[g] + first)
+                   : _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(first_of_pairs(g, 0)),
+                                              first_of_pairs(g, 1), 1);
     return _mm512_maskz_permutexvar_epi32(0xffff, order, _mm512_xor_si512(bytes, flips));
   };
   const __m512i a = load(0), b = load(1), c = load(2), d = load(3);
@@ -59,9 +69,9 @@ void interleave_steps(const IntegerInterleaveArgs& p, int64_t count, uint32_t* o
     const uint8_t* rows[kGroup];
     for (int g = 0; g < kGroup; ++g) rows[g] = p.in + g * p.channel_stride;
 #if RF_VECTOR_BYTES == 64
-    if constexpr (kGroup == 4 && kStep == 1) {
+    if constexpr (kGroup == 4) {
       for (int64_t j = 0; j < count; j += 64) {
-        interleave_four(rows, j, count - j, static_cast<uint8_t>(p.flip), out);
+        interleave_four<kStep>(rows, j, count - j, static_cast<uint8_t>(p.flip), out);
       }
       return;
     }

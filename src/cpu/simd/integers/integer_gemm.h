@@ -42,7 +42,8 @@ struct IntegerMultiplyArgs {
   int64_t c_stride = 0;
   bool left_signed = false;  // the left factor is the signed one
   // Null where b has panels. Otherwise `interleave` made b: column j of group g of the depth is the
-  // word of 4 bytes at b + group_offsets[g] + 4 · j. A panel's columns beyond the last may be read.
+  // word of 4 bytes at b + group_offsets[g] + 4 · j. The groups of depth_multiple elements are
+  // equally far apart, everywhere as far. A panel's columns beyond the last may be read.
   const int64_t* group_offsets = nullptr;
   IntegerRests rests;               // of kernels of byte_pairs
   const int32_t* starts = nullptr;  // added to the sums of each row; may be null
@@ -67,7 +68,7 @@ struct IntegerPositionsArgs {
 };
 inline constexpr int64_t kTileSlack = 16;
 
-// The unsigned elements of up to a group of channels side by side in words of 4 bytes: word j has
+// The unsigned elements of up to group() channels side by side in words of 4 bytes: word j has
 // channel 0's element in[j · step], then channel 1's at in[channel_stride + j · step], ... and 0
 // for channels beyond `channels`.
 struct IntegerInterleaveArgs {

@@ -42,21 +42,41 @@ struct alignas(64) TileConfig {
   }
 };
 
-template <bool kLeftSigned, bool kTwoRows>
+// kOffsets: the rows of a tile of B are equally spaced groups of an image.
+template <bool kLeftSigned, bool kOffsets, bool kTwoRows>
 void tile_block(const IntegerMultiplyArgs& g, int64_t i, int64_t j) {
-  const char* a = static_cast<const char*>(g.a) + i * g.a_stride;
-  const char* b = static_cast<const char*>(g.b) + j * g.depth;
   constexpr int64_t kPanelBytes = 4 * kIntegerPanel;
-  _tile_zero(0);
-  _tile_zero(1);
-  if (kTwoRows) {
-    _tile_zero(2);
-    _tile_zero(3);
+  const char* a = static_cast<const char*>(g.a) + i * g.a_stride;
+  const char* panel = static_cast<const char*>(g.b) + j * (kOffsets ? 4 : g.depth);
+  const auto spacing =
+      static_cast<size_t>(kOffsets ? g.group_offsets[1] - g.group_offsets[0] : kPanelBytes);
+  if (g.starts) {
+    alignas(64) int32_t starts[2 * kTileRows][kTileColumns];
+    for (int64_t r = 0; r < (kTwoRows ? 2 * kTileRows : kTileRows); ++r) {
+      const int32_t start = i + r < g.m ? g.starts[i + r] : 0;
+      for (int64_t c = 0; c < kTileColumns; ++c) starts[r][c] = start;
+    }
+    // The loads of tiles do not tell compilers that they read memory.
+    __asm__ volatile("" : : "r"(starts) : "memory");
+    _tile_loadd(0, starts, sizeof(starts[0]));
+    _tile_loadd(1, starts, sizeof(starts[0]));
+    if (kTwoRows) {
+      _tile_loadd(2, starts[kTileRows], sizeof(starts[0]));
+      _tile_loadd(3, starts[kTileRows], sizeof(starts[0]));
+    }
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    if (kTwoRows) {
+      _tile_zero(2);
+      _tile_zero(3);
+    }
   }
-  for (int64_t k = 0; k < g.depth; k += 64, b += 16 * kPanelBytes) {
+  for (int64_t k = 0; k < g.depth; k += TileDot::kDepth) {
+    const char* b = panel + (kOffsets ? g.group_offsets[k / 4] : k / 4 * kPanelBytes);
     _tile_loadd(4, a + k, static_cast<size_t>(g.a_stride));
-    _tile_loadd(6, b, kPanelBytes);
-    _tile_loadd(7, b + kPanelBytes / 2, kPanelBytes);
+    _tile_loadd(6, b, spacing);
+    _tile_loadd(7, b + kPanelBytes / 2, spacing);
     if (kTwoRows) _tile_loadd(5, a + kTileRows * g.a_stride + k, static_cast<size_t>(g.a_stride));
     if (kLeftSigned) {
       _tile_dpbsud(0, 4, 6);
@@ -84,7 +104,7 @@ void tile_block(const IntegerMultiplyArgs& g, int64_t i, int64_t j) {
   }
 }
 
-template <bool kLeftSigned>
+template <bool kLeftSigned, bool kOffsets>
 void multiply_rows(const IntegerMultiplyArgs& g) {
   int64_t i = 0;
   const auto rows = [&](int64_t upper, int64_t lower) {
@@ -95,29 +115,27 @@ void multiply_rows(const IntegerMultiplyArgs& g) {
     rows(kTileRows, kTileRows);
     const int64_t whole = g.m / (2 * kTileRows) * (2 * kTileRows);
     for (int64_t j = 0; j < g.n; j += kIntegerPanel)
-      for (i = 0; i < whole; i += 2 * kTileRows) tile_block<kLeftSigned, true>(g, i, j);
+      for (i = 0; i < whole; i += 2 * kTileRows) tile_block<kLeftSigned, kOffsets, true>(g, i, j);
   }
   const int64_t rest = g.m - i;
   if (rest > kTileRows) {
     rows(kTileRows, rest - kTileRows);
-    for (int64_t j = 0; j < g.n; j += kIntegerPanel) tile_block<kLeftSigned, true>(g, i, j);
+    for (int64_t j = 0; j < g.n; j += kIntegerPanel)
+      tile_block<kLeftSigned, kOffsets, true>(g, i, j);
   } else if (rest > 0) {
     rows(rest, 0);
-    for (int64_t j = 0; j < g.n; j += kIntegerPanel) tile_block<kLeftSigned, false>(g, i, j);
+    for (int64_t j = 0; j < g.n; j += kIntegerPanel)
+      tile_block<kLeftSigned, kOffsets, false>(g, i, j);
   }
   _tile_release();
 }
 
 void multiply_tiles(const IntegerMultiplyArgs& g) {
   if (g.m <= kFewRows) return multiply_by_dots(g);
-  g.left_signed ? multiply_rows<true>(g) : multiply_rows<false>(g);
-  if (!g.starts) return;
-  for (int64_t i = 0; i < g.m; ++i) {
-    RF_INDEPENDENT
-    for (int64_t j = 0; j < g.n; ++j) {
-      const auto sum = static_cast<uint32_t>(g.c[i * g.c_stride + j]);
-      g.c[i * g.c_stride + j] = static_cast<int32_t>(sum + static_cast<uint32_t>(g.starts[i]));
-    }
+  if (g.group_offsets) {
+    g.left_signed ? multiply_rows<true, true>(g) : multiply_rows<false, true>(g);
+  } else {
+    g.left_signed ? multiply_rows<true, false>(g) : multiply_rows<false, false>(g);
   }
 }
 void pack_tile_rows(const IntegerPackArgs& p) { pack_rows_of<TileDot>(p); }
@@ -135,6 +153,8 @@ void pack_tile_columns(const IntegerPackArgs& p) { pack_columns_of<TileDot>(p); 
 namespace redfuser::cpu::RF_ISA {
 namespace {
 
+void interleave_by_dots(const IntegerInterleaveArgs& args) { dot_kernels()->interleave(args); }
+
 // Tiles are part of a thread's state, which Linux extends on request only.
 bool has_tiles() {
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -145,17 +165,10 @@ bool has_tiles() {
          syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
-constexpr IntegerKernels kKernels = {RF_ISA_NAME " tdpbusd",
-                                     has_tiles,
-                                     1,
-                                     TileDot::kDepth,
-                                     kIntegerPanel,
-                                     pack_tile_rows,
-                                     pack_tile_columns,
-                                     multiply_tiles,
-                                     quantize_integers,
-                                     nullptr,
-                                     nullptr};
+constexpr IntegerKernels kKernels = {RF_ISA_NAME " tdpbusd", has_tiles,      1,
+                                     TileDot::kDepth,        kIntegerPanel,  pack_tile_rows,
+                                     pack_tile_columns,      multiply_tiles, quantize_integers,
+                                     interleave_by_dots,     nullptr};
 
 }  // namespace
 

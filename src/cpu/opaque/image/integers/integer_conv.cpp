@@ -59,12 +59,19 @@ class IntegerConvolution {
   }
 
   void run(SumsTarget& target) {
+    // Of the run's thread, whose memory is kept for later runs.
+    Scratch size;
+    lay_out(size);
+    Tensor memory(DType::UInt8, {pool_.size() * size.bytes});
     std::vector<Scratch> scratches(static_cast<size_t>(pool_.size()));
     const int64_t across = ceil_div(out_, block_);
     pool_.parallel_for(s_.batch * s_.groups * across * parts_, [&](int64_t task, int worker) {
       const int64_t part = task % parts_, image = task / parts_ / across;
       Scratch& space = scratches[static_cast<size_t>(worker)];
-      if (!space.sums) allocate(space);
+      if (space.memory == nullptr) {
+        space.memory = static_cast<char*>(memory.mutable_data()) + worker * size.bytes;
+        lay_out(space);
+      }
       const int64_t number = task / parts_ % across;
       Block block{image, begin_of(number, across), 0, 0, worker};
       block.count = begin_of(number + 1, across) - block.begin;
@@ -80,9 +87,19 @@ class IntegerConvolution {
   }
 
  private:
+  // Of a worker: arrays in its memory, which has `bytes`.
   struct Scratch {
-    ScratchArray<uint8_t> columns, right;
-    ScratchArray<int32_t> sums, planes, terms;
+    char* memory = nullptr;
+    int64_t bytes = 0;
+    uint8_t *columns = nullptr, *right = nullptr;
+    int32_t *sums = nullptr, *planes = nullptr, *terms = nullptr;
+
+    template <typename T>
+    void take(T*& array, int64_t count) {
+      constexpr int64_t kAlignment = 64;
+      if (memory != nullptr) array = reinterpret_cast<T*>(memory + bytes);
+      bytes += ceil_div(count * int64_t{sizeof(T)}, kAlignment) * kAlignment;
+    }
   };
   // Output positions [begin + offset, begin + offset + count) of an image, which is a group of a
   // batch entry. The right factor begins with `begin`.
@@ -106,11 +123,12 @@ class IntegerConvolution {
   // where the products of padding take less time than columns do.
   void choose_strips() {
     const Window& w = s_.window;
-    if (groups_.size != kernels_.group()) return;
+    if (groups_.size != kernels_.depth_multiple) return;
     if (kernels_.interleave == nullptr || w.input[0] * w.kernel[0] * w.output[0] != 1) return;
     if (w.pad_begin[0] != 0) return;
     const int64_t pitch = InterleavedLines::pitch(w), height = w.output[1];
-    const int64_t line = groups_.count() * w.stride[1] * w.stride[2] * pitch;
+    const int64_t words = groups_.count() * groups_.size / kernels_.group();
+    const int64_t line = words * w.stride[1] * w.stride[2] * pitch;
     const int64_t halo = (w.kernel[1] - 1) * w.dilation[1] / w.stride[1];
     int64_t lines = std::clamp<int64_t>(kBytes / (4 * line) - halo, 1, height);
     lines = std::min(lines, ceil_div(height, most_tasks()));
@@ -120,7 +138,7 @@ class IntegerConvolution {
     const double padded =
         static_cast<double>(pitch - w.output[2]) / static_cast<double>(w.output[2]);
     const double filled =
-        static_cast<double>(ceil_div(height, lines) * (lines + halo) * line * groups_.size);
+        static_cast<double>(ceil_div(height, lines) * (lines + halo) * line * kernels_.group());
     const double products = padded * elements * static_cast<double>(filters_) / machine.dot_rate;
     const double columns =
         elements / machine.pack_rate + (pointwise_ ? 0 : elements / machine.columns_rate);
@@ -153,22 +171,25 @@ class IntegerConvolution {
                                  std::max<int64_t>(filters_, kRows));
   }
 
-  void allocate(Scratch& space) const {
+  // Counts the bytes where there is no memory yet.
+  void lay_out(Scratch& space) const {
     const int64_t positions =
         kernels_.packed_columns(lines_ ? block_ / width_ * lines_->pitch() : block_) + 16;
     if (lines_) {
-      space.right = scratch<uint8_t>(lines_->bytes());
-      if (any_filter_zero_) space.planes = scratch<int32_t>(lines_->plane_elements());
+      space.take(space.right, lines_->bytes());
+      if (any_filter_zero_) space.take(space.planes, lines_->plane_elements());
     } else {
       if (!pointwise_) {
-        space.columns = scratch<uint8_t>(depth_ * block_);
+        space.take(space.columns, depth_ * block_);
         // Of channels that fill up the last group, 0 after the move.
-        std::fill_n(space.columns.get(), depth_ * block_, static_cast<uint8_t>(-x_offset_));
+        if (space.memory != nullptr) {
+          std::fill_n(space.columns, depth_ * block_, static_cast<uint8_t>(-x_offset_));
+        }
       }
-      space.right = scratch<uint8_t>(kernels_.panel_bytes(block_, depth_));
+      space.take(space.right, kernels_.panel_bytes(block_, depth_));
     }
-    space.sums = scratch<int32_t>(std::min(chunk_, filters_) * stride_);
-    space.terms = scratch<int32_t>(positions);
+    space.take(space.sums, std::min(chunk_, filters_) * stride_);
+    space.take(space.terms, positions);
   }
 
   const uint8_t* planes(int64_t image) const {
@@ -177,8 +198,8 @@ class IntegerConvolution {
 
   void fill_lines(Scratch& space, const Block& block) const {
     lines_->fill(planes(block.image), block.begin / width_, block.count / width_,
-                 static_cast<uint8_t>(x_zero_), static_cast<uint8_t>(x_offset_), space.right.get(),
-                 space.planes.get(), space.terms.get());
+                 static_cast<uint8_t>(x_zero_), static_cast<uint8_t>(x_offset_), space.right,
+                 space.planes, space.terms);
     center_terms(space, positions(block));
   }
 
@@ -193,18 +214,17 @@ class IntegerConvolution {
     if (!pointwise_) {
       for (int64_t channel = 0; channel < groups_.channels; ++channel) {
         gather_columns(s_.window, planes(block.image) + channel * in_, block.begin,
-                       block.begin + block.count,
-                       space.columns.get() + groups_.first(channel) * block_, groups_.size * block_,
-                       static_cast<uint8_t>(x_zero_));
+                       block.begin + block.count, space.columns + groups_.first(channel) * block_,
+                       groups_.size * block_, static_cast<uint8_t>(x_zero_));
       }
-      args.matrix.data = space.columns.get();
+      args.matrix.data = space.columns;
       args.matrix.row_stride = block_;
     }
     args.count = block.count;
     args.depth = pointwise_ ? groups_.channels : depth_;
     args.offset = x_offset_;
-    args.out = space.right.get();
-    args.sums = any_filter_zero_ ? space.terms.get() : nullptr;
+    args.out = space.right;
+    args.sums = any_filter_zero_ ? space.terms : nullptr;
     kernels_.pack_columns(args);
     center_terms(space, block.count);
   }
@@ -215,7 +235,7 @@ class IntegerConvolution {
     const auto whole = static_cast<uint32_t>(groups_.channels * groups_.taps) *
                        static_cast<uint32_t>(x_zero_ + x_offset_);
     for (int64_t p = 0; p < count; ++p) {
-      int32_t& term = space.terms.get()[p];
+      int32_t& term = space.terms[p];
       term = static_cast<int32_t>(static_cast<uint32_t>(term) - whole);
     }
   }
@@ -237,9 +257,9 @@ class IntegerConvolution {
     g.a_stride = kernels_.row_bytes(depth_);
     // Its place in the right factor: positions of lines are words of 4 bytes.
     const int64_t at = lines_ ? block.offset / width_ * lines_->pitch() : block.offset;
-    g.b = space.right.get() + (lines_ ? 4 * at : kernels_.panel_bytes(at, depth_));
+    g.b = space.right + (lines_ ? 4 * at : kernels_.panel_bytes(at, depth_));
     if (lines_) g.group_offsets = lines_->offsets().data();
-    g.c = space.sums.get();
+    g.c = space.sums;
     g.c_stride = stride_;
     g.left_signed = true;
     g.rests = packed_.rests(filter);
@@ -267,7 +287,7 @@ class IntegerConvolution {
       f.c_stride = stride_;
       if (any_filter_zero_) {
         f.row_zeros = filter_zeros_.data() + filter;
-        f.column_terms = space.terms.get() + at + line * pitch;
+        f.column_terms = space.terms + at + line * pitch;
       }
       f.out = static_cast<int32_t*>(place.data) + line * width;
       f.out_stride = place.stride;

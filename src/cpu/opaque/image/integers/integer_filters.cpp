@@ -9,7 +9,7 @@ namespace redfuser::cpu {
 
 ChannelGroups channel_groups(const IntegerKernels& kernels, int64_t channels, int64_t taps) {
   ChannelGroups groups{channels, taps, 1};
-  const int64_t size = kernels.group();
+  const int64_t size = kernels.depth_multiple;
   const int64_t filled = (channels + size - 1) / size * size;
   if (kernels.interleave != nullptr && 3 * filled <= 4 * channels) groups.size = size;
   return groups;

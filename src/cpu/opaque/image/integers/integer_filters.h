@@ -8,7 +8,7 @@
 
 namespace redfuser::cpu {
 
-// The channels of an image in groups of `group`, as many as the product kernels take together. The
+// The channels of an image in groups of `size`, as many as the product kernels take together. The
 // last group is filled up. Element (group, tap, channel of the group) of a filter is its number
 // (group · taps + tap) · size + channel of the depth.
 struct ChannelGroups {

@@ -26,7 +26,8 @@ InterleavedLines::InterleavedLines(const IntegerKernels& kernels, const Window& 
       groups_(groups),
       rows_(lines + reach(w, 1)),
       pitch_(pitch(w)),
-      phases_(w.stride[1] * w.stride[2]) {
+      phases_(w.stride[1] * w.stride[2]),
+      words_(groups.size / kernels.group()) {
   // An odd number of cache lines, so that the planes of all channels do not meet in few cache sets.
   plane_ = (ceil_div(rows_ * pitch_ * kWord, kLine) | 1) * kLine / kWord;
   used_.resize(static_cast<size_t>(phases_));
@@ -40,28 +41,32 @@ InterleavedLines::InterleavedLines(const IntegerKernels& kernels, const Window& 
   }
   for (int64_t group = 0; group < groups.count(); ++group) {
     for (const Tap& tap : taps_) {
-      const int64_t plane = group * phases_ + tap.phase;
-      offsets_.push_back((plane * plane_ + tap.row * pitch_ + tap.column) * kWord);
+      for (int64_t word = group * words_; word < (group + 1) * words_; ++word) {
+        const int64_t plane = word * phases_ + tap.phase;
+        offsets_.push_back((plane * plane_ + tap.row * pitch_ + tap.column) * kWord);
+      }
     }
   }
 }
 
 int64_t InterleavedLines::bytes() const {
-  return groups_.count() * phases_ * plane_ * kWord + kernels_.columns * kWord;
+  return groups_.count() * words_ * phases_ * plane_ * kWord + kernels_.columns * kWord;
 }
 
 void InterleavedLines::fill(const uint8_t* image, int64_t first, int64_t lines, uint8_t padding,
                             uint8_t flip, void* strip, int32_t* sums, int32_t* terms) const {
   if (sums != nullptr) std::fill_n(sums, plane_elements(), 0);
-  for (int64_t group = 0; group < groups_.count(); ++group) {
+  // Words of channels that fill up the last group stay as they are: their weights are 0.
+  const int64_t group = kernels_.group();
+  for (int64_t word = 0; word * group < groups_.channels; ++word) {
     IntegerInterleaveArgs args;
-    args.in = image + group * groups_.size * window_.input[1] * window_.input[2];
+    args.in = image + word * group * window_.input[1] * window_.input[2];
     args.channel_stride = window_.input[1] * window_.input[2];
-    args.channels = std::min(groups_.size, groups_.channels - group * groups_.size);
+    args.channels = std::min(group, groups_.channels - word * group);
     args.flip = flip;
     for (int64_t phase = 0; phase < phases_; ++phase) {
       if (!used_[static_cast<size_t>(phase)]) continue;
-      char* plane = static_cast<char*>(strip) + (group * phases_ + phase) * plane_ * kWord;
+      char* plane = static_cast<char*>(strip) + (word * phases_ + phase) * plane_ * kWord;
       fill_phase(args, phase, first, lines, padding, plane,
                  sums == nullptr ? nullptr : sums + phase * plane_);
     }
@@ -75,7 +80,7 @@ void InterleavedLines::fill(const uint8_t* image, int64_t first, int64_t lines, 
   }
 }
 
-// The lines of one phase of a group of channels.
+// The lines of one phase of a word of channels.
 void InterleavedLines::fill_phase(IntegerInterleaveArgs args, int64_t phase, int64_t first,
                                   int64_t lines, uint8_t padding, char* plane,
                                   int32_t* sums) const {

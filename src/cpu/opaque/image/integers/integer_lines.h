@@ -41,6 +41,7 @@ class InterleavedLines {
   const Window& window_;
   ChannelGroups groups_;
   int64_t rows_, pitch_, plane_, phases_;
+  int64_t words_;  // of a group of channels
   std::vector<int64_t> offsets_;
   struct Tap {
     int64_t phase, row, column;
