@@ -184,7 +184,7 @@ std::optional<BenchOptions> parse(int argc, char** argv) {
   app.add_option("--device", options.session.device, "cuda or cpu")->capture_default_str();
   app.add_flag("--tf32", options.session.tf32, "Products of fp32 may round to TF32");
   app.add_flag("--exact-products", options.session.exact_products,
-               "Attention and convolutions multiply fp32 operands exactly");
+               "Products, attention and convolutions multiply fp32 operands exactly");
   app.add_flag("--exact-masks", options.session.exact_masks,
                "What masks hide may be NaN or infinite");
   app.add_option("--threads", options.session.threads, "CPU: threads (0: one per core)")

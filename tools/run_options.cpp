@@ -105,7 +105,7 @@ void add_run_options(CLI::App& app, RunOptions& options, StringPool& texts) {
   app.add_flag("--tf32", options.session.tf32, "GPU: products of fp32 may round to TF32")
       ->group(group);
   app.add_flag("--exact-products", options.session.exact_products,
-               "GPU: attention and convolutions multiply fp32 exactly, not in parts of TF32")
+               "GPU: products and attention multiply fp32 exactly, not in parts of TF32")
       ->group(group);
   app.add_flag("--exact-masks", options.session.exact_masks,
                "GPU: keys and values that a mask hides may be NaN or infinite")

@@ -164,8 +164,8 @@ struct SessionOptions {
   // those in the caller's memory, on a GPU all memory of the session.
   int64_t memory_limit = 0;
   bool tf32 = false;  // GPU: fp32 products may round their operands to TF32
-  // GPU: attention and convolutions of fp32 operands multiply them as they are, not in two parts by
-  // tensor cores, where an infinite operand gives NaN.
+  // GPU: products, attention and convolutions of fp32 operands multiply them as they are, not in
+  // two parts by tensor cores, where an infinite operand gives NaN.
   bool exact_products = false;
   // GPU: masked attention gives the unfused graph's results for NaN and infinities behind a mask
   // too, as the CPU always does. This costs one more read of all values (and of queries and keys,

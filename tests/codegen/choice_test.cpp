@@ -287,7 +287,8 @@ TEST(CodegenChoice, Products) {
       {"float16", "4096", map, "product_tile", kAll, 1},
       {"float16", "n", map, "product_cluster rows=64 lines=64 columns=64 blocks=2 resident=1", 3,
        25},
-      {"float", "4096", plain, "library algorithm=0", kAll, 0},
+      {"float", "4096", plain, "product_cluster rows=128 lines=128 columns=128 blocks=1 resident=1",
+       3, 5},
   };
   for (const Case& c : cases) {
     const Model model =

@@ -13,9 +13,10 @@ struct Case {
   std::string rows, operands, body;
   bool taken;        // on sm_90
   int launches = 1;  // with copies of operands that TMA does not read
+  std::string type = "float16";
 };
 
-std::string graph_of(const Case& c, const std::string& type = "float16") {
+std::string graph_of(const Case& c, const std::string& type) {
   const std::string dims = c.rows + ", 768";
   return fmt::format("g ({0}[{1}] x, {0}[{2}] w, {0}[3072] b) => (y) {{ {3} }}", type, dims,
                      c.operands, c.body);
@@ -33,6 +34,10 @@ std::vector<Case> cases() {
       {"odd_columns", "128", "768, 3000", "p = MatMul(x, w) y = Relu(p)", true},
       {"copied_columns", "128", "768, 3001", "p = MatMul(x, w) y = Relu(p)", true, 2},
       {"many_rows", "8192", "768, 3072", kGelu, false},
+      {"floats", "100", "768, 3072", kGelu, true, 1, "float"},
+      {"floats_by_rows", "100", "3072, 768", transposed, true, 1, "float"},
+      {"many_rows_of_floats", "8192", "768, 3072", kGelu, true, 1, "float"},
+      {"doubles", "100", "768, 3072", kGelu, false, 1, "double"},
   };
 }
 
@@ -47,7 +52,7 @@ class CodegenClusterProducts : public ::testing::TestWithParam<Case> {};
 
 TEST_P(CodegenClusterProducts, AreTaken) {
   const Case& c = GetParam();
-  const TextModel file(graph_of(c));
+  const TextModel file(graph_of(c, c.type));
   for (const codegen::Target& target : kTargets) {
     const GeneratedModel model = generate_model(Model::load(file.path()), target);
     const codegen::KernelLaunch* kernel = own_kernel(model);
@@ -63,11 +68,18 @@ TEST_P(CodegenClusterProducts, AreTaken) {
 INSTANTIATE_TEST_SUITE_P(Graphs, CodegenClusterProducts, ::testing::ValuesIn(cases()),
                          [](const auto& info) { return info.param.name; });
 
+TEST(CodegenClusterProducts, FloatsThatAreToBeExactAreTheLibrarys) {
+  codegen::Target target = codegen::target_named("sm_90a");
+  target.exact_products = true;
+  const TextModel file(graph_of(cases().front(), "float"));
+  EXPECT_EQ(own_kernel(generate_model(Model::load(file.path()), target)), nullptr);
+}
+
 TEST(CodegenClusterProducts, HaveNoSpills) {
   if (!Compiler::find()) GTEST_SKIP() << "NVRTC is not there";
   for (const Case& c : cases()) {
     if (!c.taken) continue;
-    const TextModel file(graph_of(c, "bfloat16"));
+    const TextModel file(graph_of(c, c.type == "float16" ? "bfloat16" : c.type));
     CompileOptions options;
     options.certify = false;
     const Program program = compile(Model::load(file.path()), options);

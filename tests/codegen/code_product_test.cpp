@@ -25,7 +25,7 @@ const Expected kOnHopper[] = {
     // The weights' floats, copies of the rows', and their scales behind the product.
     {"by_block", 4, DType::Float32, DType::Float32, false, false, false},
     {"unnegative_zero", 4, DType::Float16, DType::Float32, false, false, false},
-    {"of_floats", 1, DType::Float32, DType::Float32, false, false, false},
+    {"of_floats", 2, DType::Float32, DType::Float32, false, false, false},
     {"ragged", 4, DType::Float16, DType::Float32, false, false, false},
 };
 

@@ -103,6 +103,40 @@ void multiply_codes(void** operands, int) {
   }
 }
 
+// The same of 8 terms of floats rounded to TF32, with rows in registers.
+inline float tf32_column(unsigned long long descriptor, int row, int k) {
+  const auto field = [&](int bit) {
+    return static_cast<unsigned>(descriptor >> bit & 0x3fff) << 4;
+  };
+  if (descriptor >> 62 != 1) std::abort();
+  const unsigned address = field(0) + static_cast<unsigned>(row / 8) * field(32) +
+                           static_cast<unsigned>(row % 8 * 128 + k * 4);
+  return tf32(shared<unsigned>(swizzled(address, 3)));
+}
+template <int N>
+void multiply_floats(void** operands, int) {
+  const auto of = [&](int thread) -> const GroupProduct& {
+    return *static_cast<GroupProduct*>(operands[thread]);
+  };
+  static thread_local float a[64][8], b[N][8];
+  for (int k = 0; k < 8; ++k) {
+    for (int row = 0; row < 64; ++row) {
+      const GroupProduct& from = of(row / 16 * 32 + row % 8 * 4 + k % 4);
+      a[row][k] = tf32(from.registers[k / 4 * 2 + row / 8 % 2]);
+    }
+    for (int column = 0; column < N; ++column) b[column][k] = tf32_column(of(0).b, column, k);
+  }
+  for (int row = 0; row < 64; ++row) {
+    for (int column = 0; column < N; ++column) {
+      const GroupProduct& to = of(row / 16 * 32 + row % 8 * 4 + column % 8 / 2);
+      float& d = to.d[column / 8 * 4 + row / 8 % 2 * 2 + column % 2];
+      float sum = to.add ? d : 0;
+      for (int k = 0; k < 8; ++k) sum += a[row][k] * b[column][k];
+      d = sum;
+    }
+  }
+}
+
 template <class T>
 struct FormatOf;
 
@@ -157,4 +191,13 @@ struct emulated::FormatOf<bfloat_t> {
       emulated::GroupProduct own{d[0], nullptr, a, b, add != 0};                                   \
       emulated::host.with_warpgroup(&own, emulated::multiply_codes<N>);                            \
     }                                                                                              \
+  }
+#define RF_PART_PRODUCT(N, M, R0, R1, R2, R3, R4, R5)                                     \
+  template <>                                                                             \
+  struct Product<float, N> {                                                              \
+    static void score(float (&d)[N / 8][4], const unsigned (&a)[4], unsigned long long b, \
+                      int add) {                                                          \
+      emulated::GroupProduct own{d[0], a, 0, b, add != 0};                                \
+      emulated::host.with_warpgroup(&own, emulated::multiply_floats<N>);                  \
+    }                                                                                     \
   }

@@ -15,18 +15,22 @@ inline constexpr const char* kClusterProductFamily = "product_cluster";
 
 struct ClusterForm {
   const std::vector<ProductCall>* calls = nullptr;  // of one left-hand side
-  bool by_rows = false;  // the columns are contiguous along the contracted axis
-  bool given = false;    // the right-hand sides alone are constants or inputs of the graph
+  bool by_rows = false;        // the columns are contiguous along the contracted axis
+  bool rows_by_terms = false;  // the rows are not: of floats alone
+  bool given = false;          // the right-hand sides alone are constants or inputs of the graph
   EpilogueWork epilogue;
 
   const ProductCall& call() const { return calls->front(); }
   int products() const { return static_cast<int>(calls->size()); }
   // Whether the operands are 8-bit floats.
   bool has_codes() const { return size_of(call().dtype) == 1; }
+  // Whether they are floats, which are two parts each for TF32 tensor cores.
+  bool has_parts() const { return size_of(call().dtype) == 4; }
 };
 
-// nullopt unless the operands are matrices of 16-bit floats, or of E4M3FN that are contiguous along
-// the contracted axis, of known depth and columns, on sm_90. `calls` has
+// nullopt unless the operands are matrices of floats of 16 or (unless products are to be exact) 32
+// bits, or of E4M3FN that are contiguous along the contracted axis, of known depth and columns, on
+// sm_90. `calls` has
 // an entry per product, as product_kernel, and outlives the form.
 std::optional<ClusterForm> cluster_form(const ir::Graph& graph, const Target& target,
                                         const std::vector<ProductCall>& calls);
@@ -51,9 +55,6 @@ struct ClusterConfig {
   }
   static ClusterConfig of(const KernelConfig& choice);
 };
-
-// Dynamic shared memory of a block.
-int cluster_shared_bytes(const ClusterForm& form, const ClusterConfig& config);
 
 // Where one kernel computes the product: it has at most `most` rows, and more than the kernels of
 // fewer rows.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "codegen/cluster_product/cluster_shape.h"
 #include "codegen/core/tma_tile.h"
 #include "codegen/elementwise/elementwise_kernel.h"
 #include "codegen/matrix/group_epilogue.h"
@@ -9,8 +10,6 @@
 
 namespace redfuser::codegen {
 namespace {
-
-constexpr int kLoadThreads = 32, kWidth = 8;
 
 class ClusterText {
  public:
@@ -33,7 +32,7 @@ class ClusterText {
     std::vector<TmaView> views;
     if (!add_views(views)) return std::nullopt;
     multiply(views);
-    const int threads = config_.rows * 2 + kLoadThreads;
+    const int threads = cluster_threads(form_, config_);
     KernelLaunch launch = kernel_.launch(kClusterProductFamily, comment, headers(), tile(),
                                          emitter_.close(), threads, config_.resident);
     launch.config = config_.parameters();
@@ -53,42 +52,52 @@ class ClusterText {
       if (view) views.push_back(std::move(*view));
       return view.has_value();
     };
-    // TMA copies 8-bit floats in pairs.
-    const auto pairs = [&](ir::Expr size) {
-      return form_.has_codes() ? ceil_div(pool_, size, 2) : size;
-    };
     const ProductCall& first = form_.call();
-    const DType dtype = form_.has_codes() ? DType::UInt16 : first.dtype;
-    if (!add(matrix_view(pool_, first.a, dtype, pairs(first.a_offset), pairs(first.k), first.m,
-                         pairs(first.a_row), first.batch, pairs(first.a_batch),
-                         {TmaTile::kSlabColumns, config_.lines, 1}))) {
-      return false;
-    }
+    const bool other = form_.has_codes() || form_.has_parts();
+    const DType dtype = other ? DType::UInt16 : first.dtype;
+    const int terms = form_.has_parts() ? TmaTile::kSlabColumns / 2 : TmaTile::kSlabColumns;
+    const auto rows =
+        form_.rows_by_terms
+            ? matrix_view(pool_, first.a, dtype, units(first.a_offset), units(first.m), first.k,
+                          units(first.a_column), first.batch, units(first.a_batch),
+                          {TmaTile::kSlabColumns, terms, 1})
+            : matrix_view(pool_, first.a, dtype, units(first.a_offset), units(first.k), first.m,
+                          units(first.a_row), first.batch, units(first.a_batch),
+                          {TmaTile::kSlabColumns, config_.lines, 1});
+    if (!add(rows)) return false;
     for (const ProductCall& call : *form_.calls) {
       const auto view =
-          form_.by_rows ? matrix_view(pool_, call.b, dtype, pairs(call.b_offset), pairs(call.k),
-                                      call.n, pairs(call.b_column), call.batch, pairs(call.b_batch),
+          form_.by_rows ? matrix_view(pool_, call.b, dtype, units(call.b_offset), units(call.k),
+                                      call.n, units(call.b_column), call.batch, units(call.b_batch),
                                       {TmaTile::kSlabColumns, config_.columns, 1})
-                        : matrix_view(pool_, call.b, dtype, call.b_offset, call.n, call.k,
-                                      call.b_row, call.batch, call.b_batch,
-                                      {TmaTile::kSlabColumns, TmaTile::kSlabColumns, 1});
+                        : matrix_view(pool_, call.b, dtype, units(call.b_offset), units(call.n),
+                                      call.k, units(call.b_row), call.batch, units(call.b_batch),
+                                      {TmaTile::kSlabColumns, terms, 1});
       if (!add(view) || views.back().dims[2] != views[1].dims[2]) return false;
     }
-    depth_ = pairs(first.k);
+    depth_ = units(first.k);
     return true;
+  }
+
+  // A number of elements, in those of the views: TMA copies 8-bit floats in pairs, and floats as
+  // pairs.
+  ir::Expr units(ir::Expr elements) {
+    if (form_.has_parts()) return pool_.mul(elements, pool_.integer(2));
+    return form_.has_codes() ? ceil_div(pool_, elements, 2) : elements;
   }
 
   std::vector<std::string_view> headers() const {
     std::vector<std::string_view> result = {"device/product/cluster_product.cuh"};
     if (form_.has_codes()) result.push_back("device/product/ptx_code_product.cuh");
+    if (form_.has_parts()) result.push_back("device/product/ptx_part_product.cuh");
     return result;
   }
 
   std::string tile() const {
-    return fmt::format("using Tile = ClusterTile<{}, {}, {}, {}, {}, {}, {}, {}>;\n",
+    return fmt::format("using Tile = ClusterTile<{}, {}, {}, {}, {}, {}, {}, {}{}>;\n",
                        storage_type(form_.call().dtype), config_.rows, config_.lines,
                        config_.columns, form_.products(), config_.blocks, config_.resident,
-                       form_.by_rows);
+                       form_.by_rows, form_.rows_by_terms ? ", true" : "");
   }
 
   void multiply(const std::vector<TmaView>& views) {
@@ -98,6 +107,7 @@ class ClusterText {
     bind_coordinates(emitter_, step_.batch, "batch");
     emitter_.line(group_.finish(true));
     const std::string text = emitter_.close();
+    const int width = form_.has_parts() ? 4 : 8;  // columns of a group
     std::string maps;
     for (const TmaView& view : views) maps += ", " + kernel_.view(view);
     const std::string columns = kernel_.size(call.n);
@@ -109,8 +119,8 @@ class ClusterText {
         "const float (&sums)[{7}][{8}]) {{\nconst auto group = group_from<{8}>(first, {9}, vector);"
         "\n{10}}}{11});",
         as_int(kernel_.size(call.m)), as_int(columns), as_int(kernel_.size(depth_)),
-        group_.consecutive() ? group_.condition(kWidth) : "false", form_.given, batches(views[0]),
-        batches(views[1]), form_.products(), kWidth, columns, text, maps));
+        group_.consecutive() ? group_.condition(width) : "false", form_.given, batches(views[0]),
+        batches(views[1]), form_.products(), width, columns, text, maps));
   }
 
   StepBuilder& builder_;

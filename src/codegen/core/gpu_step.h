@@ -22,7 +22,7 @@ namespace redfuser::codegen {
 // memory.
 struct Target : select::Machine {
   bool tf32 = false;            // fp32 products may round their operands to TF32
-  bool exact_products = false;  // fp32 operands of attention and convolutions stay whole
+  bool exact_products = false;  // fp32 operands stay whole
   bool exact_masks = false;     // elements hidden by attention masks may be infinite or NaN
   bool portable = false;        // only families that every GPU runs
   bool scaled_products = true;  // the product library scales lines of products of 8-bit floats

@@ -33,9 +33,10 @@ struct Sizes {
 // cycles of kStep elements of k, from the load to the sum, and bytes of a cycle that a
 // multiprocessor loads; the share of the machine's rate that a tile's products take, and that all
 // products reach; that of memory; blocks of a multiprocessor whose latencies overlap; how much of
-// an unfilled turn is saved.
+// an unfilled turn is saved; whether k of several products is divided into parts.
 struct LibraryRates {
   double start, parts, addend, latency, loaded, share, most, memory, overlap, unfilled;
+  bool divides_batches = true;
 };
 // Fitted to cuBLASLt's first algorithm for products drawn at random, on an H200: of 16-bit matrices
 // that it loads by vectors, of 8-bit floats, of others that tensor cores multiply, and of others.
@@ -43,7 +44,8 @@ constexpr LibraryRates kVectors = {2.94, 3.72, 0.98, 56.3, 103.6, 1.926, 1.11, 0
 constexpr LibraryRates kCodes = {4.6, 19.2, 0.98, 82.5, 88, 2.62, 1.01, 0.611, 2.34, 0.34};
 constexpr LibraryRates kTensors = {2, 1.7, 0, 250, 45, 1, 1, 1, 4, 0};
 constexpr LibraryRates kRagged = {2, 1.7, 0, 750, 4.5, 1, 1, 1, 4, 0};
-constexpr LibraryRates kScalars = {2, 1.7, 0, 1440, 45, 0.75, 0.75, 1, 4, 0};
+constexpr LibraryRates kScalars = {3.15,  1.32,  0,    1633,  32.5, 0.761,
+                                   0.708, 0.452, 3.94, 0.881, false};
 // Of a call's start, what passes while the call before it ends.
 constexpr double kFollowing = 2.53;
 
@@ -94,6 +96,7 @@ class TileTime {
   double of_parts(const Sizes& product, double height, double width, double tiles) const {
     constexpr double kMostParts = 32, kShortestPart = 128, kBlocks = 2;
     double least = of_blocks(product.k, height, width, tiles);
+    if (product.batch > 1 && !rates_.divides_batches) return least;
     for (double parts = 2; parts <= kMostParts; parts *= 2) {
       const bool idle = tiles * parts <= kBlocks * target_.multiprocessors;
       if (!idle || product.k / parts < kShortestPart) break;

@@ -36,7 +36,7 @@ constexpr double kTileShare = 1.134, kMemoryShare = 0.627;
 
 double product_kernel_time(StepBuilder& builder, const ProductCall& call, size_t products,
                            const EpilogueWork& work, const OperandReuse& reuse) {
-  if (ProductText::columns_of_each(products) == 0) return HUGE_VAL;
+  if (size_of(call.dtype) != 2 || ProductText::columns_of_each(products) == 0) return HUGE_VAL;
   const Target& target = builder.target;
   const auto known = [&](ir::Expr size) { return static_cast<double>(builder.sizes.of(size)); };
   const double batch = known(call.batch), m = known(call.m), n = known(call.n), k = known(call.k);

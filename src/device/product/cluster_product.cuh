@@ -10,11 +10,12 @@
 #include "device/maps/group.cuh"
 #include "device/math.cuh"
 #include "device/product/cluster_tile.cuh"
+#include "device/product/part_stages.cuh"
 #include "device/ptx.cuh"
 #include "device/ptx_barrier.cuh"
 #include "device/ptx_hopper.cuh"
 
-// The depth is in pairs of elements of 8 bits.
+// The depth is in pairs of elements of 8 bits, and in halves of floats.
 struct ClusterSizes {
   int rows, columns, depth;
 };
@@ -36,6 +37,17 @@ struct ClusterPlace {
   }
 };
 
+// Loads one product's columns of a step.
+template <typename Tile>
+__device__ __forceinline__ void load_step(unsigned to, const TensorMap& b, unsigned full,
+                                          int column, int step, int batch) {
+  if constexpr (Tile::kParts) {
+    load_lines<Tile::kByRows, Tile::kColumns>(to, b, full, column, step, batch);
+  } else {
+    load_columns<Tile::kByRows, Tile::kColumns>(to, b, full, column, step * kStageDepth, batch);
+  }
+}
+
 // Loads the block's stages, by one thread. Given: no kernel of the run writes the right-hand sides.
 // Batches: of the operands, 0 for one that all batches share.
 template <typename Tile, bool Given, typename... Maps>
@@ -46,14 +58,14 @@ __device__ __forceinline__ void load_stages(unsigned ring_at, const Ring<Tile::k
   const auto start = [&](int i) {
     const unsigned full = ring.acquire(i, Tile::kLoadedBytes);
     unsigned at = ring_at + i % Tile::kStages * Tile::kStageBytes + Tile::kRowBytes;
-    ((load_columns<Tile::kByRows, Tile::kColumns>(at, b, full, place.column,
-                                                  (place.from + i) * kStageDepth, b_batch),
+    ((load_step<Tile>(at, b, full, place.column, place.from + i, b_batch),
       at += Tile::kColumnBytes),
      ...);
   };
   const auto load_rows = [&](int i) {
-    ptx_copy_box(ring_at + i % Tile::kStages * Tile::kStageBytes, a, ring.full(i),
-                 (place.from + i) * kStageDepth, place.row, a_batch);
+    const unsigned at = ring_at + i % Tile::kStages * Tile::kStageBytes;
+    load_lines<!Tile::kRowsByTerms, Tile::kLines>(at, a, ring.full(i), place.row, place.from + i,
+                                                  a_batch);
   };
   if constexpr (Given) {
     for (int i = 0; i < first; ++i) start(i);
@@ -89,25 +101,25 @@ __device__ __forceinline__ void store_sums(
   }
 }
 
-// Eight sums at a place of the blocks' memory, added in the order of the blocks.
-template <int Blocks>
-__device__ __forceinline__ void add_blocks(float (&sums)[8], unsigned at) {
-  float parts[Blocks][2][4];
+// Adjacent sums at a place of the blocks' memory, added in the order of the blocks.
+template <int Blocks, int Width>
+__device__ __forceinline__ void add_blocks(float (&sums)[Width], unsigned at) {
+  float parts[Blocks][Width / 4][4];
 #pragma unroll
   for (unsigned block = 0; block < Blocks; ++block) {
     const unsigned from = Blocks > 1 ? ptx_map_shared(at, block) : at;
-    ptx_load_cluster(parts[block][0], from);
-    ptx_load_cluster(parts[block][1], from + 16);
+#pragma unroll
+    for (int i = 0; i < Width / 4; ++i) ptx_load_cluster(parts[block][i], from + i * 16);
   }
 #pragma unroll
-  for (int v = 0; v < 8; ++v) {
+  for (int v = 0; v < Width; ++v) {
     sums[v] = parts[0][v / 4][v % 4];
 #pragma unroll
     for (int block = 1; block < Blocks; ++block) sums[v] += parts[block][v / 4][v % 4];
   }
 }
 
-// Calls finish(row, column, sums[product][8]) for eight adjacent columns of each row that the block
+// Calls finish(row, column, sums[product][kWidth]) for adjacent columns of each row that the block
 // finishes; the row and the first of the columns exist.
 template <typename Tile, typename Finish>
 __device__ __forceinline__ void finish_rows(unsigned sums_at, const ClusterPlace<Tile>& place,
@@ -116,19 +128,20 @@ __device__ __forceinline__ void finish_rows(unsigned sums_at, const ClusterPlace
   for (int i = threadIdx.x; i < Tile::kOwnLines * Tile::kGroups; i += Tile::kThreads) {
     const int line = place.part * Tile::kOwnLines + i / Tile::kGroups;
     const int group = i % Tile::kGroups;
-    const int row = place.row + line, column = place.column + group * 8;
+    const int row = place.row + line, column = place.column + group * Tile::kWidth;
     if (row >= sizes.rows || column >= sizes.columns) continue;
-    float sums[Tile::kProducts][8];
+    float sums[Tile::kProducts][Tile::kWidth];
 #pragma unroll
     for (int p = 0; p < Tile::kProducts; ++p) {
-      const int at = line * Tile::kPitch + p * Tile::kColumns + group * 8;
+      const int at = line * Tile::kPitch + p * Tile::kColumns + group * Tile::kWidth;
       add_blocks<Tile::kBlocks>(sums[p], sums_at + at * static_cast<int>(sizeof(float)));
     }
     finish(row, column, sums);
   }
 }
 
-// All threads of the block call this, kThreads and a warp more. `finish` as above.
+// All threads of the block call this: kThreads, a warp that loads, and kSplitWarps. `finish` as
+// above.
 template <typename Tile, bool Given, typename Finish, typename... Maps>
 __device__ __forceinline__ void multiply_cluster(const ClusterSizes& sizes, bool a_batches,
                                                  bool b_batches, Finish finish, const TensorMap& a,
@@ -137,10 +150,14 @@ __device__ __forceinline__ void multiply_cluster(const ClusterSizes& sizes, bool
   extern __shared__ char cluster_smem[];
   const unsigned start = ptx_shared_address(cluster_smem), memory = (start + 1023) & ~1023u;
   const Ring<Tile::kStages> ring{memory + Tile::kDataBytes};
+  const SplitBarriers<Tile> split{ring.barriers + 2 * Tile::kStages * 8};
+  char* const stages = cluster_smem + (memory - start);
   const ClusterPlace<Tile> place(sizes);
+  const int steps = place.to - place.from;
   const int warp = __shfl_sync(0xffffffffu, threadIdx.x >> 5, 0);
   if (threadIdx.x == 0) {
     ring.init(Tile::kWarps);
+    if constexpr (Tile::kParts) split.init();
     ptx_barrier_init_fence();
   }
   if (threadIdx.x == Tile::kThreads) {
@@ -148,8 +165,12 @@ __device__ __forceinline__ void multiply_cluster(const ClusterSizes& sizes, bool
     (ptx_prefetch_map(b), ...);
   }
   __syncthreads();
+  constexpr bool kMovesRegisters = Tile::kParts && Tile::kRows > 64;
   if (warp >= Tile::kWarps) {
-    if (threadIdx.x == Tile::kThreads) {
+    if constexpr (kMovesRegisters) ptx_give_registers<88>();
+    if (warp > Tile::kWarps) {
+      split_stages<Tile>(stages, ring, split, steps, warp - Tile::kWarps - 1);
+    } else if (threadIdx.x == Tile::kThreads) {
       load_stages<Tile, Given>(memory, ring, place, a_batches ? place.batch : 0,
                                b_batches ? place.batch : 0, a, b...);
     }
@@ -162,16 +183,19 @@ __device__ __forceinline__ void multiply_cluster(const ClusterSizes& sizes, bool
     }
     return;
   }
+  if constexpr (kMovesRegisters) ptx_take_registers<208>();
   {
     float d[Tile::kProducts][Tile::kColumns / 8][4];
-    if constexpr (sizeof(typename Tile::T) == 1) {
-      multiply_code_stages<Tile>(d, memory, ring, place.to - place.from);
+    if constexpr (Tile::kParts) {
+      multiply_part_stages<Tile>(d, stages, memory, ring, split, steps);
+    } else if constexpr (sizeof(typename Tile::T) == 1) {
+      multiply_code_stages<Tile>(d, memory, ring, steps);
     } else {
-      multiply_stages<Tile>(d, memory, ring, place.to - place.from);
+      multiply_stages<Tile>(d, memory, ring, steps);
     }
     // Sums take the place of the ring, which all warps have read.
     ptx_named_sync(1, Tile::kThreads);
-    store_sums<Tile>(reinterpret_cast<float*>(cluster_smem + (memory - start)), d);
+    store_sums<Tile>(reinterpret_cast<float*>(stages), d);
   }
   ptx_await_launches();
   if constexpr (Tile::kBlocks > 1) {

@@ -65,6 +65,20 @@ __device__ __forceinline__ void clear(float (&d)[Products][N][4]) {
   }
 }
 
+// d += sums.
+template <int Products, int N>
+__device__ __forceinline__ void add_products(float (&d)[Products][N][4],
+                                             const float (&sums)[Products][N][4]) {
+#pragma unroll
+  for (int p = 0; p < Products; ++p) {
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+#pragma unroll
+      for (int x = 0; x < 4; ++x) d[p][n][x] += sums[p][n][x];
+    }
+  }
+}
+
 // Starts the products of a stage in d, which it clears unless `add`.
 template <typename Tile>
 __device__ __forceinline__ void start_products(float (&d)[Tile::kProducts][Tile::kColumns / 8][4],
@@ -119,13 +133,6 @@ __device__ __forceinline__ void multiply_code_stages(
     ptx_product_wait<0>();
     pin_products(sums);
     ring.release(i);
-#pragma unroll
-    for (int p = 0; p < Tile::kProducts; ++p) {
-#pragma unroll
-      for (int n = 0; n < Tile::kColumns / 8; ++n) {
-#pragma unroll
-        for (int x = 0; x < 4; ++x) d[p][n][x] += sums[p][n][x];
-      }
-    }
+    add_products(d, sums);
   } while (++i < steps);
 }
