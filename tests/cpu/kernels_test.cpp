@@ -215,6 +215,20 @@ TEST_F(CpuReduce, EveryAxis) {
   }
 }
 
+// Short axes of the output, side by side in memory or not.
+TEST_F(CpuReduce, ShortAxesOfTheOutput) {
+  ir::Expr a = h.size("a", 9), b = p.integer(70), c = p.integer(3), d = p.integer(5);
+  const ir::ValueId x = h.normal(DType::Float32, {a, b, c, d});
+  ir::Expr k = p.axis("k", b), l = p.axis("l", c);
+  for (ir::Reduction r : {ir::Reduction::Sum, ir::Reduction::Max}) {
+    auto acd = axes_of({a, c, d}), abd = axes_of({a, b, d});
+    check_reduce(DType::Float32, {a, c, d}, acd,
+                 p.reduce(r, k, h.read(x, {acd[0], k, acd[1], acd[2]})), 1e-5);
+    check_reduce(DType::Float32, {a, b, d}, abd,
+                 p.reduce(r, l, h.read(x, {abd[0], abd[1], l, abd[2]})), 1e-5);
+  }
+}
+
 TEST_F(CpuReduce, LongRowsAndPointwiseAround) {
   ir::Expr a = p.integer(6), n = h.size("n", 5000);
   const ir::ValueId x = h.normal(DType::Float32, {a, n});

@@ -10,7 +10,8 @@ namespace redfuser::cpu {
 namespace {
 
 constexpr const char *kRows = "reduction_rows", *kColumns = "reduction_columns",
-                     *kRunning = "running", *kRunningRows = "running_rows";
+                     *kJoined = "reduction_joined", *kRunning = "running",
+                     *kRunningRows = "running_rows";
 constexpr int64_t kTileElements = 1 << 16, kMaxRows = 512;
 constexpr int64_t kColumnTiles[] = {64, 256, 1024};
 constexpr int64_t kRunColumnTiles[] = {16, 64, 256, 1024};  // beside the rows of a run
@@ -30,7 +31,8 @@ ReducePlan::MakeBody body_of(const StepForm& form) {
 std::vector<int64_t> column_tiles(const ReducePlan& plan, ReduceColumnsKind kind) {
   const int64_t columns = std::max<int64_t>(plan.columns(), 1);
   const bool beside = kind == ReduceColumnsKind::BesideRunning;
-  if (kind != ReduceColumnsKind::Output && !beside) return {columns};
+  const bool output = kind == ReduceColumnsKind::Output || kind == ReduceColumnsKind::Joined;
+  if (!output && !beside) return {columns};
   std::vector<int64_t> tiles;
   for (const int64_t tile : beside ? std::span<const int64_t>(kRunColumnTiles)
                                    : std::span<const int64_t>(kColumnTiles)) {
@@ -107,6 +109,13 @@ std::shared_ptr<const StepPlan> emit_columns(StepForm& form, const select::Kerne
   return emit_reduction(form, choice, ReduceColumnsKind::Output, kColumns, body_of(form));
 }
 
+select::FamilyAnswer offer_joined(StepForm& form) {
+  return offer_reduction(form, ReduceColumnsKind::Joined, kJoined, body_of(form));
+}
+std::shared_ptr<const StepPlan> emit_joined(StepForm& form, const select::KernelConfig& choice) {
+  return emit_reduction(form, choice, ReduceColumnsKind::Joined, kJoined, body_of(form));
+}
+
 select::FamilyAnswer offer_running(StepForm& form) {
   return offer_reduction(form, ReduceColumnsKind::Running, kRunning, body_of(form));
 }
@@ -131,6 +140,7 @@ std::shared_ptr<const StepPlan> emit_running_rows(StepForm& form,
 constexpr Family kFamilies[] = {
     {kRows, offer_rows, emit_rows},
     {kColumns, offer_columns, emit_columns},
+    {kJoined, offer_joined, emit_joined},
     {kRunning, offer_running, emit_running},
     {kRunningRows, offer_running_rows, emit_running_rows},
 };

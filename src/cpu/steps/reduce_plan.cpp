@@ -6,8 +6,10 @@
 #include "base/error.h"
 #include "cascade/visibility/running.h"
 #include "cpu/pointwise/merge_chains.h"
+#include "cpu/steps/column_choice.h"
 #include "cpu/steps/ranking.h"
 #include "cpu/steps/step_kernel.h"
+#include "cpu/tile/product_layout.h"
 #include "cpu/tile/specialize.h"
 
 namespace redfuser::cpu {
@@ -31,8 +33,8 @@ class ColumnsOfReduction {
     if (!finds_one()) return "the columns of a ranked reduction are its elements";
     return axes_.back();
   }
-  // Why the reduced axis cannot be columns; else empty.
-  std::string refuses_reduced() const {
+  // Why the reduced axis, or several of the output, cannot be columns; else empty.
+  std::string refuses_others() const {
     const auto ranks = rank_axes();
     return ranks && !ranks->empty() ? "all ranks of a row are found together" : "";
   }
@@ -95,13 +97,22 @@ std::string ReducePlan::build(const ir::Graph& graph, std::span<const int64_t> s
   split_axes(pool, axes, all);
   std::vector<ir::Expr> column_axes;
   if (running && !beside) column_axes = {kept};
+  const TileBuilder::DimsOf dims = [&](int64_t id) {
+    return dims_of(graph, static_cast<ir::ValueId>(id), symbols);
+  };
   const ColumnsOfReduction choice(axes, body);
-  if (kind == ReduceColumnsKind::Reduced) {
-    if (std::string refusal = choice.refuses_reduced(); !refusal.empty()) return refusal;
-  } else if (kind == ReduceColumnsKind::Output || beside) {
+  if (kind == ReduceColumnsKind::Reduced || kind == ReduceColumnsKind::Joined) {
+    if (std::string refusal = choice.refuses_others(); !refusal.empty()) return refusal;
+  }
+  if (kind != ReduceColumnsKind::Reduced && kind != ReduceColumnsKind::Running) {
     const auto found = choice.output_axis();
     if (const auto* refusal = std::get_if<std::string>(&found)) return *refusal;
     column_axes = {std::get<ir::Expr>(found)};
+  }
+  if (kind == ReduceColumnsKind::Joined) {
+    const std::vector<ir::Expr> bodies{body}, writes{flat_offset(pool, indices, dims(value))};
+    column_axes = choose_columns(pool, axes, {bodies, writes}, dims).columns;
+    if (column_axes.size() == 1) return "an axis of the output has columns enough";
   }
   std::vector<ir::Expr> row_axes;
   for (ir::Expr axis : axes) {
@@ -113,9 +124,6 @@ std::string ReducePlan::build(const ir::Graph& graph, std::span<const int64_t> s
     row_axes.push_back(kept);
     run_length_ = extent_of(kept);
   }
-  const TileBuilder::DimsOf dims = [&](int64_t id) {
-    return dims_of(graph, static_cast<ir::ValueId>(id), symbols);
-  };
   TileBuilder builder(pool, program, dims);
   if (running) {
     builder.bind_running(*cascade::running_body(pool, body), beside ? run_length_ : 0);

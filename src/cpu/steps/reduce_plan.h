@@ -12,9 +12,10 @@
 
 namespace redfuser::cpu {
 
-// What the columns of its tiles are: the reduced axis, axes of the output, the axis of a running
-// reduction, all of it in one tile, or, beside rows that are all of that axis, another one.
-enum class ReduceColumnsKind { Reduced, Output, Running, BesideRunning };
+// What the columns of its tiles are: the reduced axis, an axis of the output or several of them,
+// the axis of a running reduction, all of it in one tile, or, beside rows that are all of that
+// axis, another one.
+enum class ReduceColumnsKind { Reduced, Output, Joined, Running, BesideRunning };
 
 class ReducePlan final : public TilePlan {
  public:

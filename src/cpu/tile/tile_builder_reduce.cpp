@@ -16,8 +16,8 @@ constexpr int64_t kFixedExtent = 1024;
 // Elements that a longer sum over an axis loop adds up before they join the total: rounding errors
 // grow with a part and the number of parts, not with their product.
 constexpr int64_t kSumPart = 512;
-// Columns of a tile of a longer reduction.
-constexpr int64_t kReduceTile = 512;
+// Columns of a tile of a longer reduction, and of one without rows beside it.
+constexpr int64_t kReduceTile = 512, kOneRowTile = 4096;
 
 BinaryOp combination(ir::Reduction reduction) {
   switch (reduction) {
@@ -149,7 +149,8 @@ RegisterId TileBuilder::build_row_reduce(ir::Expr reduce, const Variation& v) {
     if (fixed) {
       at_depth(v.depth, fold);
     } else {
-      program_.scopes[static_cast<size_t>(scope)].tile = kReduceTile;
+      program_.scopes[static_cast<size_t>(scope)].tile =
+          shape == Shape::Rows ? kReduceTile : kOneRowTile;
       in_column_loop(scope, v.depth, fold);
     }
   }

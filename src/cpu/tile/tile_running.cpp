@@ -87,13 +87,14 @@ void run_rows(TileContext& machine, const RunningFold& op) {
   std::array<TotalOf<T>, kTogether> totals;
   for (int64_t first = 0; first < e.rows; first += op.length) {
     for (int64_t column = 0; column < e.columns; column += kTogether) {
-      totals.fill(first_of<TotalOf<T>>(op.reduction));
+      const int64_t columns = std::min(kTogether, e.columns - column);
+      std::fill_n(totals.begin(), columns, first_of<TotalOf<T>>(op.reduction));
       for (int64_t i = 0; i < op.length; ++i) {
         const int64_t row = first + (op.reverse ? op.length - 1 - i : i);
         run_row<reduction>(
             reinterpret_cast<const T*>(row_address(machine, op.reads[0], row)) + column,
             reinterpret_cast<T*>(row_address(machine, op.writes[0], row)) + column, totals.data(),
-            std::min(kTogether, e.columns - column), op.exclusive);
+            columns, op.exclusive);
       }
     }
   }

@@ -6,27 +6,47 @@ namespace {
 
 // A NaN, once in, stays.
 struct Sum {
-  static RF_INLINE double of(double total, double x) { return total + x; }
+  template <class V>
+  static RF_INLINE V of(V total, V x) {
+    return total + x;
+  }
 };
 struct Prod {
-  static RF_INLINE double of(double total, double x) { return total * x; }
+  template <class V>
+  static RF_INLINE V of(V total, V x) {
+    return total * x;
+  }
 };
 struct Max {
-  static RF_INLINE double of(double total, double x) {
+  template <class V>
+  static RF_INLINE V of(V total, V x) {
     return ((x > total) | (x != x)) ? x : total;
   }
 };
 struct Min {
-  static RF_INLINE double of(double total, double x) {
+  template <class V>
+  static RF_INLINE V of(V total, V x) {
     return ((x < total) | (x != x)) ? x : total;
   }
 };
 
 template <class Combine, bool kExclusive>
 RF_INLINE void run(int64_t count, const float* x, double* totals, float* out) {
-  RF_INDEPENDENT
-  for (int64_t c = 0; c < count; ++c) {
-    const double total = totals[c], next = Combine::of(total, x[c]);
+  constexpr int W = VectorOf<double>::kWidth;
+  typedef float Floats __attribute__((vector_size(W * sizeof(float))));
+  int64_t c = 0;
+  for (; c + W <= count; c += W) {
+    Floats elements;
+    __builtin_memcpy(&elements, x + c, sizeof(elements));
+    const Vector<double> total = load_vector(totals + c);
+    const Vector<double> next =
+        Combine::of(total, __builtin_convertvector(elements, Vector<double>));
+    store_vector(totals + c, next);
+    elements = __builtin_convertvector(kExclusive ? total : next, Floats);
+    __builtin_memcpy(out + c, &elements, sizeof(elements));
+  }
+  for (; c < count; ++c) {
+    const double total = totals[c], next = Combine::of(total, static_cast<double>(x[c]));
     totals[c] = next;
     out[c] = static_cast<float>(kExclusive ? total : next);
   }
