@@ -174,6 +174,20 @@ TEST(CpuFamilies, EveryConfigurationComputesTheSame) {
        "n = Sub(f, t) m = Mul(n, s) y = Add(m, u)",
        {24, 640},
        6},
+      // Groups of channels with a factor for each channel, and short axes of the output.
+      {"d = Constant<value_ints = [1, 4, 3840]>() g = Reshape(x, d) "
+       "a = Constant<value_ints = [2]>() m = ReduceMean(g, a) c = Sub(g, m) q = Mul(c, c) "
+       "v = ReduceMean(q, a) s = Sqrt(v) n = Div(c, s) e = Constant<value_ints = [1, 24, 16, "
+       "40]>() "
+       "r = Reshape(n, e) i = Constant<value_ints = [0]>() j = Constant<value_ints = [1]>() "
+       "b = Slice(x, i, j, j) f = Constant<value_ints = [1, 24, 1, 1]>() w = Reshape(b, f) "
+       "y = Mul(r, w)",
+       {24, 640},
+       6},
+      {"d = Constant<value_ints = [5, 70, 3, 7]>() r = Reshape(x, d) "
+       "a = Constant<value_ints = [1]>() y = ReduceSum(r, a)",
+       {35, 210},
+       3},
       // Folds of a stored value of odd length, and of one that is read in order.
       {"d = Constant<value_ints = [1, 7, 11, 61]>() r = Reshape(x, d) a = Abs(r) e = Exp(a) "
        "q, s, z = DynamicQuantizeLinear(e) y = Cast<to = 1>(q)",

@@ -44,7 +44,7 @@ TEST(CpuTilePrograms, ATermThatAnOutputRepeatsIsComputedOnce) {
     const OneStep step(graph);
     const cpu::StepForm form = step.form();
     const auto& cascade = std::get<fuse::CascadeStep>(form.kind);
-    const cpu::CascadePlan plan(form, cascade.streaming, true);
+    const cpu::CascadePlan plan(form, cascade.streaming, cpu::CascadeRows::Whole);
     const auto exponentials = [](const auto& i) {
       const auto* chain = dynamic_cast<const cpu::FoldedChain*>(&i);
       return chain != nullptr && chain->links.back().op == cpu::ChainOp::Exp;
@@ -67,7 +67,7 @@ TEST(CpuTilePrograms, WhatAnOutputIsComputedOfLiesInItsMemory) {
   const OneStep step("(float[9, 70] x) => (y) { y = Softmax(x) }");
   const cpu::StepForm form = step.form();
   const auto& cascade = std::get<fuse::CascadeStep>(form.kind);
-  const cpu::CascadePlan plan(form, cascade.streaming, true);
+  const cpu::CascadePlan plan(form, cascade.streaming, cpu::CascadeRows::Whole);
   const auto bound = [](const auto& i) {
     return dynamic_cast<const cpu::BindOutput*>(&i) != nullptr;
   };

@@ -112,7 +112,8 @@ TEST(Explain, OnTheCpuTheFormIsThatOfTheRun) {
     if (candidate.estimated_us) EXPECT_GE(*candidate.estimated_us, *facts[0].estimated_us);
   }
   std::sort(families.begin(), families.end());
-  EXPECT_EQ(families, (std::vector<std::string>{"parts", "streamed", "unfused", "whole_rows"}));
+  EXPECT_EQ(families, (std::vector<std::string>{"parts", "streamed", "unfused", "whole_rows",
+                                                "whole_rows_by_parts"}));
 }
 
 TEST(Explain, OnTheCpuEveryFamilyIsMeasured) {

@@ -6,7 +6,10 @@
 #include "base/error.h"
 #include "cpu/steps/cascade/magnitude.h"
 #include "cpu/steps/cascade/shared_terms.h"
+#include "cpu/steps/column_choice.h"
 #include "cpu/steps/step_kernel.h"
+#include "cpu/tile/product_layout.h"
+#include "cpu/tile/specialize.h"
 
 namespace redfuser::cpu {
 namespace {
@@ -18,8 +21,9 @@ class CascadeBuilder {
  public:
   // `growing`: null for fixed sizes.
   CascadeBuilder(const StepForm& form, CascadePlan& plan, const SpecializedStreaming& s,
-                 bool resident, GrowingExtents* growing)
-      : resident_(resident),
+                 CascadeRows kind, GrowingExtents* growing)
+      : resident_(kind != CascadeRows::Streamed),
+        by_parts_(kind == CascadeRows::WholeByParts),
         form_(form),
         growing_(growing),
         pool_(plan.pool),
@@ -303,7 +307,8 @@ class CascadeBuilder {
     if (!maps_back || s_.length == 0) return;
     auto write_all = [&] {
       for (size_t i = 0; i < s_.form.cascade.outputs.size(); ++i) {
-        if (s_.form.cascade.outputs[i].maps_back) write(i, scope_);
+        if (!s_.form.cascade.outputs[i].maps_back) continue;
+        by_parts_ ? write_parts(i) : write(i, scope_);
       }
     };
     if (resident_) {
@@ -311,6 +316,30 @@ class CascadeBuilder {
     } else {
       builder_.in_column_loop(scope_, 0, write_all);
     }
+  }
+
+  // The streamed axis in the parts that indices have of it: a loop over the outer ones, of which
+  // each has reads at equal distances along the others.
+  void write_parts(size_t i) {
+    const auto& output = s_.form.cascade.outputs[i];
+    std::vector<ir::Expr> parts = s_.stream, indices = output.axes, bodies{output.body}, writes;
+    std::vector<ir::Expr*> all{&bodies[0]};
+    for (ir::Expr& e : indices) all.push_back(&e);
+    split_axes(pool_, parts, all);
+    const Dims memory = memory_of(form_, output.value);
+    writes.push_back(flat_offset(pool_, indices, memory));
+    const AxisSplit split = choose_columns(pool_, parts, {bodies, writes}, [&](int64_t value) {
+      return memory_of(form_, static_cast<ir::ValueId>(value));
+    });
+    const auto loop = [&](const auto& self, size_t number) -> void {
+      if (number < split.rows.size()) {
+        return builder_.in_axis_loop(split.rows[number], builder_.depth(),
+                                     [&] { self(self, number + 1); });
+      }
+      builder_.store(static_cast<int>(i), dtype_of(form_, output.value), memory, indices,
+                     builder_.compile_to_store(bodies[0]), builder_.fixed_scope(split.columns));
+    };
+    loop(loop, 0);
   }
 
   void write(size_t i, int scope) {
@@ -342,7 +371,7 @@ class CascadeBuilder {
     return builder_.fixed_scope(others);
   }
 
-  const bool resident_;
+  const bool resident_, by_parts_;
   const StepForm& form_;
   GrowingExtents* const growing_;
   ir::ExprPool& pool_;
@@ -362,8 +391,8 @@ class CascadeBuilder {
 }  // namespace
 
 int build_cascade(const StepForm& form, CascadePlan& plan, const SpecializedStreaming& s,
-                  bool resident, GrowingExtents* growing) {
-  CascadeBuilder builder(form, plan, s, resident, growing);
+                  CascadeRows kind, GrowingExtents* growing) {
+  CascadeBuilder builder(form, plan, s, kind, growing);
   builder.build();
   return builder.scope();
 }

@@ -15,7 +15,8 @@
 namespace redfuser::cpu {
 namespace {
 
-constexpr const char *kWholeRows = "whole_rows", *kStreamed = "streamed", *kParts = "parts";
+constexpr const char *kWholeRows = "whole_rows", *kByParts = "whole_rows_by_parts",
+                     *kStreamed = "streamed", *kParts = "parts";
 constexpr const char *kLength = "length", *kStored = "stored";
 // A register of a whole row, and the elements of a tile.
 constexpr int64_t kLongestRow = 1 << 16, kTileElements = 1 << 17;
@@ -31,8 +32,8 @@ int64_t length_of(const StepForm& form) {
   return evaluate_size(streaming_of(form).cascade.stream->extent(), form.symbols);
 }
 
-std::shared_ptr<CascadePlan> program(StepForm& form, bool resident) {
-  return std::make_shared<CascadePlan>(form, streaming_of(form), resident);
+std::shared_ptr<CascadePlan> program(StepForm& form, CascadeRows kind) {
+  return std::make_shared<CascadePlan>(form, streaming_of(form), kind);
 }
 
 // Why a plan for growing sizes would need to know the length; empty if it need not.
@@ -85,33 +86,65 @@ select::FamilyAnswer sorted(std::vector<select::Candidate> candidates) {
   return {std::move(candidates), ""};
 }
 
-select::FamilyAnswer offer_whole_rows(StepForm& form) {
+// Whether an output's elements are at positions that the streamed axis has by parts.
+bool has_parts(const StepForm& form) {
+  const cascade::Streaming& s = streaming_of(form);
+  bool found = false;
+  for (const cascade::CascadeOutput& output : s.cascade.outputs) {
+    if (!output.maps_back) continue;
+    visit(output.body, [&](ir::Expr e) {
+      found |= (e->op == ir::ExprOp::FloorDiv || e->op == ir::ExprOp::FloorMod) &&
+               e->depends_on(s.cascade.stream);
+    });
+  }
+  return found;
+}
+
+select::FamilyAnswer offer_whole(StepForm& form, const char* family, CascadeRows kind) {
   if (std::string refusal = refusal_of(form); !refusal.empty()) return {{}, std::move(refusal)};
   const int64_t length = length_of(form);
   if (length > kLongestRow) {
     return {{}, fmt::format("rows of {} elements do not stay in a cache", length)};
   }
-  const auto plan = form.program_of<CascadePlan>(kWholeRows, [&] { return program(form, true); });
+  const auto plan = form.program_of<CascadePlan>(family, [&] { return program(form, kind); });
   std::vector<select::Candidate> candidates;
-  if (plan->empty()) return {{{{kWholeRows, {{"rows", 1}}}, 0}}, ""};
-  offer_rows(form, *plan, kWholeRows, length, candidates);
+  if (plan->empty()) return {{{{family, {{"rows", 1}}}, 0}}, ""};
+  offer_rows(form, *plan, family, length, candidates);
   return sorted(std::move(candidates));
 }
 
-std::shared_ptr<const StepPlan> emit_whole_rows(StepForm& form,
-                                                const select::KernelConfig& choice) {
-  auto plan = form.take<CascadePlan>(kWholeRows, [&] { return program(form, true); });
+std::shared_ptr<const StepPlan> emit_whole(StepForm& form, const select::KernelConfig& choice,
+                                           const char* family, CascadeRows kind) {
+  auto plan = form.take<CascadePlan>(family, [&] { return program(form, kind); });
   set_merges(plan->program, choice);
   plan->set_tiles(choice.at("rows"), 0);
   plan->saved = plan->time(form.threads).saved;
   return plan;
 }
 
+select::FamilyAnswer offer_whole_rows(StepForm& form) {
+  return offer_whole(form, kWholeRows, CascadeRows::Whole);
+}
+std::shared_ptr<const StepPlan> emit_whole_rows(StepForm& form,
+                                                const select::KernelConfig& choice) {
+  return emit_whole(form, choice, kWholeRows, CascadeRows::Whole);
+}
+
+select::FamilyAnswer offer_by_parts(StepForm& form) {
+  if (form.growing != nullptr) return {{}, "parts of a row are of fixed sizes"};
+  if (!has_parts(form)) return {{}, "no output has parts of the streamed axis"};
+  return offer_whole(form, kByParts, CascadeRows::WholeByParts);
+}
+std::shared_ptr<const StepPlan> emit_by_parts(StepForm& form, const select::KernelConfig& choice) {
+  return emit_whole(form, choice, kByParts, CascadeRows::WholeByParts);
+}
+
 select::FamilyAnswer offer_streamed(StepForm& form) {
   if (std::string refusal = refusal_of(form); !refusal.empty()) return {{}, std::move(refusal)};
   const int64_t length = length_of(form);
   if (length <= kColumnTiles[0]) return {{}, "a tile holds whole rows"};
-  const auto plan = form.program_of<CascadePlan>(kStreamed, [&] { return program(form, false); });
+  const auto plan =
+      form.program_of<CascadePlan>(kStreamed, [&] { return program(form, CascadeRows::Streamed); });
   if (plan->empty()) return {{}, "there is nothing to compute"};
   std::vector<select::Candidate> candidates;
   for (const int64_t columns : kColumnTiles) {
@@ -126,7 +159,8 @@ select::FamilyAnswer offer_streamed(StepForm& form) {
 }
 
 std::shared_ptr<const StepPlan> emit_streamed(StepForm& form, const select::KernelConfig& choice) {
-  auto plan = form.take<CascadePlan>(kStreamed, [&] { return program(form, false); });
+  auto plan =
+      form.take<CascadePlan>(kStreamed, [&] { return program(form, CascadeRows::Streamed); });
   set_merges(plan->program, choice);
   plan->set_tiles(choice.at("rows"), choice.at("columns"));
   plan->saved = plan->time(form.threads).saved;
@@ -136,6 +170,7 @@ std::shared_ptr<const StepPlan> emit_streamed(StepForm& form, const select::Kern
 // Those of one program.
 constexpr Family kPrograms[] = {
     {kWholeRows, offer_whole_rows, emit_whole_rows},
+    {kByParts, offer_by_parts, emit_by_parts},
     {kStreamed, offer_streamed, emit_streamed},
 };
 
@@ -163,7 +198,8 @@ std::shared_ptr<const StepPlan> emit_parts(StepForm& form, const select::KernelC
   return std::make_shared<PartsPlan>(form, cascade_parts(form, of), kPrograms);
 }
 
-constexpr Family kFamilies[] = {kPrograms[0], kPrograms[1], {kParts, offer_parts, emit_parts}};
+constexpr Family kFamilies[] = {
+    kPrograms[0], kPrograms[1], kPrograms[2], {kParts, offer_parts, emit_parts}};
 
 }  // namespace
 

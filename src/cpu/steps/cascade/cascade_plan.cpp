@@ -29,12 +29,13 @@ CascadeTrim trim_of(ir::ExprPool& pool, const SpecializedStreaming& s, bool resi
 
 }  // namespace
 
-CascadePlan::CascadePlan(const StepForm& form, const cascade::Streaming& streaming, bool resident)
-    : resident_(resident) {
+CascadePlan::CascadePlan(const StepForm& form, const cascade::Streaming& streaming,
+                         CascadeRows kind)
+    : resident_(kind != CascadeRows::Streamed) {
   if (form.growing != nullptr) growing_.emplace(pool, *form.growing);
   GrowingExtents* const growing = growing_ ? &*growing_ : nullptr;
   SpecializedStreaming s = specialize(pool, form.symbols, streaming, form.growing, growing);
-  if (resident) share_terms(pool, s);
+  if (resident_) share_terms(pool, s);
   for (const cascade::CascadeOutput& output : streaming.cascade.outputs) {
     outputs_.push_back(output.value);
     memory_.push_back(memory_of(form, output.value));
@@ -44,10 +45,10 @@ CascadePlan::CascadePlan(const StepForm& form, const cascade::Streaming& streami
   outer_ = extent_of(s.outer);
   rows_ = extent_of(s.form.cascade.rows);
   if (empty()) return;
-  scope_ = build_cascade(form, *this, s, resident, growing);
+  scope_ = build_cascade(form, *this, s, kind, growing);
   if (growing_) exact_ = growing_->is_exact({&s.form.cascade.rows, &s.stream});
   merge_chains(program);
-  if (!growing_) trim_ = trim_of(pool, s, resident);
+  if (!growing_) trim_ = trim_of(pool, s, resident_);
   for (const int64_t value : trim_.finite_values()) {
     checked_ += static_cast<double>(
         element_count(dims_of(form.graph, static_cast<ir::ValueId>(value), form.symbols)));

@@ -13,10 +13,13 @@
 
 namespace redfuser::cpu {
 
+// How the streamed axis is visited: tile by tile; all of it as one tile; or the same, but where
+// outputs have it as an axis, in the parts that their indices have of it (groups of channels).
+enum class CascadeRows { Streamed, Whole, WholeByParts };
+
 class CascadePlan final : public TilePlan {
  public:
-  // `resident`: the whole streamed axis is one tile.
-  CascadePlan(const StepForm& form, const cascade::Streaming& streaming, bool resident);
+  CascadePlan(const StepForm& form, const cascade::Streaming& streaming, CascadeRows kind);
 
   // Rows of a task, and elements of the streamed axis at a time (ignored if resident). Before the
   // first run.
