@@ -11,7 +11,10 @@ ChannelGroups channel_groups(const IntegerKernels& kernels, int64_t channels, in
   ChannelGroups groups{channels, taps, 1};
   const int64_t size = kernels.depth_multiple;
   const int64_t filled = (channels + size - 1) / size * size;
-  if (kernels.interleave != nullptr && 3 * filled <= 4 * channels) groups.size = size;
+  // Where several words are taken together, their products take less time than columns do.
+  const bool words = size > kernels.group();
+  const bool fits = words ? filled <= 4 * channels : 3 * filled <= 4 * channels;
+  if (kernels.interleave != nullptr && fits) groups.size = size;
   return groups;
 }
 
@@ -28,6 +31,20 @@ std::vector<uint8_t> by_channel_groups(const Tensor& w, const ChannelGroups& gro
   return ordered;
 }
 
+namespace {
+
+// The best of this machine, or others that take so few channels together: the columns of several
+// taps would be gathered.
+const IntegerKernels& kernels_for(int64_t channels, int64_t taps) {
+  for (const IntegerKernels* each : cpu::kernels().integer) {
+    const bool groups = each != nullptr && channel_groups(*each, channels, taps).size > 1;
+    if (taps > 1 && groups) return *each;
+  }
+  return integer_kernels();
+}
+
+}  // namespace
+
 PackedFilters::PackedFilters(const Tensor& w, int64_t channels, int64_t taps, bool constant) {
   const IntegerKernels* pairs = cpu::kernels().byte_pairs;
   if (constant && pairs != nullptr) {
@@ -35,7 +52,7 @@ PackedFilters::PackedFilters(const Tensor& w, int64_t channels, int64_t taps, bo
     if (split()) return;
     begins_.clear(), split_groups_.clear(), split_words_.clear();
   }
-  pack(w, integer_kernels(), channels, taps);
+  pack(w, kernels_for(channels, taps), channels, taps);
 }
 
 void PackedFilters::pack(const Tensor& w, const IntegerKernels& kernels, int64_t channels,
