@@ -178,7 +178,7 @@ class ChainMerger {
   // A chain prepares its links for every row, unless all rows are one: too often for short rows
   // with operands of their own.
   bool gains(const Instruction& producer, const Instruction& reader) const {
-    constexpr int64_t kShortRow = 32;
+    constexpr int64_t kShortRow = 64;
     const Register& out = info(reader.writes[0]);
     if (out.shape != Shape::Tile ||
         program_.scopes[static_cast<size_t>(out.scope)].extent >= kShortRow) {
