@@ -16,14 +16,6 @@ namespace {
 constexpr int kBytesVectors = 4;  // of one vector of bytes
 
 #if defined(__x86_64__) && RF_VECTOR_BYTES >= 32
-RF_INLINE Floats multiply_add(Floats a, Floats b, Floats c) {
-#if RF_VECTOR_BYTES == 64
-  return (Floats)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
-#else
-  return (Floats)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
-#endif
-}
-
 // False where a value is infinite or not a number, or its quotient beyond int32: nothing is written
 // then.
 template <int NV>
@@ -34,8 +26,8 @@ RF_INLINE bool store_quantized(const QuantizedEnd& end, const Floats* v, char* t
   Floats most[2] = {}, nan[2] = {};
   each_vector<NV>([&](auto j) RF_INLINED {
     Floats q = v[j] * y;
-    q = multiply_add(multiply_add(q, s, v[j]), y, q);
-    q = multiply_add(multiply_add(q, s, v[j]), y, q);
+    q = fused(fused(q, s, v[j]), y, q);
+    q = fused(fused(q, s, v[j]), y, q);
     most[j % 2] = larger_magnitude(most[j % 2], q);
     nan[j % 2] += q;
     r[j] = nearest(q);
