@@ -150,6 +150,19 @@ TEST(Export, StandardIsPrimitive) {
   EXPECT_EQ(again->graph.nodes.size(), model->graph.nodes.size());
 }
 
+// A newer format than the checker knows is read, and written in the checker's newest.
+TEST(Export, NewestFormatsAreWrittenAsTheChecker) {
+  ProtoFile file(kChain);
+  file.model().set_ir_version(14);
+  const auto model = onnx::load_model(file.path());
+  for (const onnx::EmitMode mode :
+       {onnx::EmitMode::Function, onnx::EmitMode::Inline, onnx::EmitMode::Standard}) {
+    const std::string out = file.beside("out.onnx");
+    save(*model, out, {{"tail", "row", {1, 2, 3, 4, 5}}}, mode);
+    EXPECT_LE(parse(out).ir_version(), ::onnx::Version::IR_VERSION);
+  }
+}
+
 TEST(Export, StandardLiftsNodesToOneOpset) {
   // Elu's body is written for opset 18, where axes of reductions are an input.
   const ProtoFile file(

@@ -127,7 +127,8 @@ void note_dropped(const ::onnx::GraphProto& main, const std::vector<int>& nodes,
 ::onnx::ModelProto shell_of(const LoadedModel& model) {
   const ::onnx::ModelProto& file = *model.proto;
   ::onnx::ModelProto shell;
-  shell.set_ir_version(std::max<int64_t>(file.ir_version(), kFunctionIrVersion));
+  const int64_t newest = ::onnx::Version::IR_VERSION;  // that the checker knows
+  shell.set_ir_version(std::clamp<int64_t>(file.ir_version(), kFunctionIrVersion, newest));
   *shell.mutable_opset_import() = file.opset_import();
   shell.set_producer_name(file.producer_name());
   shell.set_producer_version(file.producer_version());

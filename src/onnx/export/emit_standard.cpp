@@ -59,7 +59,9 @@ class StandardWriter {
     choose_opsets();
     ::onnx::GraphProto& out = *output_.proto.mutable_graph();
     out.set_name(graph_.name.empty() ? "graph" : graph_.name);
-    output_.proto.set_ir_version(std::max<int64_t>(model_.proto->ir_version(), kIrVersion));
+    const int64_t newest = ::onnx::Version::IR_VERSION;  // that the checker knows
+    output_.proto.set_ir_version(
+        std::clamp<int64_t>(model_.proto->ir_version(), kIrVersion, newest));
     for (const ir::Value& value : graph_.values) names_.insert(value.name);
     for (const ir::ValueId id : graph_.inputs) describe(*out.add_input(), id, name_of(id));
     for (const ir::Node& node : graph_.nodes) {

@@ -19,7 +19,9 @@ namespace redfuser::onnx {
 namespace {
 
 void check_ir_version(const ::onnx::ModelProto& model, const std::string& path) {
-  const int64_t version = model.ir_version(), newest = ::onnx::Version::IR_VERSION;
+  // Version 14 adds floats of 6 bits alone, which their tensors' types name.
+  constexpr int64_t kNewest = 14, newest = std::max<int64_t>(kNewest, ::onnx::Version::IR_VERSION);
+  const int64_t version = model.ir_version();
   if (version >= 1 && version <= newest) return;
   user_error("{}: IR version {} is not supported; versions 1 to {} are", path, version, newest);
 }
