@@ -7,7 +7,8 @@
 each other. `time` takes the median device time of resident runs, and for PyTorch the time in which its kernels are
 busy, with no gap between them counted; beside them the host's time of a run, which counts where sizes depend on data
 and both wait for the host. Errors are norms of differences from fp32 by the norm of the result. A network
-that cannot be exported or run is named with its error. Needs a GPU, torch, transformers, torchvision, timm, onnxscript.
+that cannot be exported or run is named with its error. Needs a GPU, torch, transformers, torchvision, timm,
+onnxscript, scipy.
 """
 
 import argparse
