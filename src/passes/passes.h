@@ -26,6 +26,10 @@ bool split_concatenation(ir::Graph& graph);
 // ones of a given shape, by functions of their numbers. Their count is then known by sizes.
 bool nonzero_indices(ir::Graph& graph);
 
+// Replaces scatters whose positions are known and form a box by concatenations of the updates and
+// the data around them, which fuse with what is beside them.
+bool join_scatters(ir::Graph& graph);
+
 // Merges nodes of the same operator, attributes and inputs, and constants of the same bytes.
 bool eliminate_common(ir::Graph& graph);
 

@@ -23,9 +23,10 @@ struct Pipeline {
 };
 
 constexpr Pass kOptimize[] = {
-    {"eliminate_identity", eliminate_identity}, {"fold_constants", fold_constants},
-    {"nonzero_indices", nonzero_indices},       {"split_concatenation", split_concatenation},
-    {"eliminate_common", eliminate_common},     {"eliminate_dead", eliminate_dead},
+    {"eliminate_identity", eliminate_identity},   {"fold_constants", fold_constants},
+    {"nonzero_indices", nonzero_indices},         {"join_scatters", join_scatters},
+    {"split_concatenation", split_concatenation}, {"eliminate_common", eliminate_common},
+    {"eliminate_dead", eliminate_dead},
 };
 constexpr Pass kExecution[] = {
     {"join_windows", join_windows},
