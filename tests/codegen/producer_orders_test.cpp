@@ -1,5 +1,5 @@
-// Values that rows write along another dimension than the last: their order in memory
-// on a GPU, and the results on it (skipped where there is none).
+// Values that rows write along another dimension than the last, and those of rows that data pick:
+// their order in memory on a GPU, and the results on it (skipped where there is none).
 #include <gtest/gtest.h>
 
 #include "codegen/orders/memory_orders.h"
@@ -46,6 +46,16 @@ const Case kCases[] = {
      "r = Reshape(u, heads) q = Transpose<perm = [0, 2, 1, 3]>(r) a = MatMul(q, t) "
      "p = Softmax(a) y = MatMul(p, q)",
      {0, 3, 1, 2}},
+    {"rows_that_data_pick",
+     "float16[2, 64, 40] y",
+     "i = ArgMax<axis = 2, keepdims = 0>(u) h = Gather(o, i) z = Transpose<perm = [0, 2, 1]>(h) "
+     "t = Tanh(z) y = MatMul(t, w)",
+     {0, 2, 1}},
+    {"elements_that_data_pick",
+     "float16[64, 2, 64] y",
+     "s = Constant<value_int = 64>() a = ArgMax<axis = 1, keepdims = 0>(x) i = Mod(a, s) "
+     "h = Gather<axis = 1>(o, i) t = Tanh(h) y = MatMul(t, o)",
+     {}},
 };
 
 Model model_of(const Case& c) {

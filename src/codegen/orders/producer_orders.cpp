@@ -43,6 +43,7 @@ class ProducerOrders {
 
   void find() {
     for (const fuse::Step& step : plan_.steps) {
+      if (const auto* map = std::get_if<fuse::MapStep>(&step.kind)) add_gathers(*map);
       const auto* cascade = std::get_if<fuse::CascadeStep>(&step.kind);
       if (cascade == nullptr) continue;
       const cascade::Cascade& c = cascade->streaming.cascade;
@@ -69,6 +70,55 @@ class ProducerOrders {
       });
     }
     return all;
+  }
+
+  // Of what a map reads at positions that are data, with adjacent elements along an axis of its
+  // results: threads along another one would read them apart.
+  void add_gathers(const fuse::MapStep& map) {
+    for (const fuse::MapStep::Output& output : map.outputs) {
+      const ir::Expr axis = gathered_along(output.body, map.axes);
+      if (axis == nullptr) continue;
+      Axes indices = map.axes;
+      for (ir::Expr& index : indices) {
+        if (index->op == ir::ExprOp::Axis && index->extent()->is_constant(1)) {
+          index = index->extent();  // a constant
+        }
+      }
+      add(output.value, indices, axis);
+    }
+  }
+
+  // The axis along which every such read has adjacent elements, or is one element; or null.
+  ir::Expr gathered_along(ir::Expr body, const Axes& axes) const {
+    std::set<ir::Expr> found, apart;
+    visit(body, [&](ir::Expr e) {
+      if (e->op != ir::ExprOp::Read || e->integer < 0 || e->args.size() < 2) return;
+      if (std::none_of(e->args.begin(), e->args.end(), [](ir::Expr i) { return i->has_read; })) {
+        return;
+      }
+      const auto order = orders_.find(static_cast<ir::ValueId>(e->integer));
+      const ir::Expr last = e->args[innermost(
+          e->args, order == orders_.end() ? row_major(e->args.size()) : order->second)];
+      const ir::Expr axis = last->has_read ? nullptr : adjacent_along(last, axes);
+      (axis ? found : apart).insert(axis ? axis : e);
+    });
+    if (found.size() != 1) return nullptr;
+    ir::Expr axis = *found.begin();
+    const auto depends = [axis](ir::Expr read) { return read->depends_on(axis); };
+    return std::any_of(apart.begin(), apart.end(), depends) ? nullptr : axis;
+  }
+
+  // The axis that moves the index by one.
+  static ir::Expr adjacent_along(ir::Expr index, const Axes& axes) {
+    const auto moves = [&](ir::Expr axis) {
+      if (index == axis) return true;
+      const auto depends = [axis](ir::Expr part) { return part->depends_on(axis); };
+      return index->op == ir::ExprOp::Add &&
+             std::count_if(index->args.begin(), index->args.end(), depends) == 1 &&
+             std::count(index->args.begin(), index->args.end(), axis) == 1;
+    };
+    const auto found = std::find_if(axes.begin(), axes.end(), moves);
+    return found == axes.end() ? nullptr : *found;
   }
 
   void add(ir::ValueId id, const Axes& indices, ir::Expr axis) {
