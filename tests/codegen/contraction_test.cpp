@@ -80,6 +80,10 @@ std::vector<Case> cases() {
            "r = Range(zero, rows, one) group = Div(r, by) v = Gather(b, group) "
            "u = Unsqueeze(a, a0) d = Sub(u, v) e = Abs(d) y = ReduceSum<keepdims = 0>(e, a1) }",
        "contraction"},
+      {"weighted_sums_of_two",
+       "g (float16[8, 2, 128, 3136] x, float16[8, 2, 128, 1] w) => (float16[8, 128, 3136] y) {" +
+           axes(1, 1, 1) + "p = Mul(x, w) y = ReduceSum<keepdims = 0>(p, a0) }",
+       "plain_product"},
       {"sums_of_windows",
        "g (float[2, 64, 400] x) => (float[2, 64, 391] y) "
        "{ y = AveragePool<kernel_shape = [10]>(x) }",

@@ -26,12 +26,14 @@ bool plain_product_pays(const StepBuilder& builder, const fuse::ProductStep& ste
   // What products of few elements take is mostly the launch: estimates do not tell them apart.
   constexpr double kDoubt = 2;
   constexpr int64_t kSmall = 1024, kMany = 1024;  // multiply-adds; for each size of a run
+  constexpr int64_t kFewTerms = 8;  // of a result: half of what an instruction multiplies
   ir::ExprPool& pool = builder.pool();
   std::vector<ir::Expr> axes = step.m;
   axes.insert(axes.end(), step.n.begin(), step.n.end());
   axes.push_back(step.k);
   ir::Expr terms = product_of(pool, extents_of(pool, axes));
-  if (!terms->is_constant() || terms->integer > kSmall) return false;
+  if (!terms->is_constant()) return false;
+  if (terms->integer > kSmall && step.k->extent()->integer > kFewTerms) return false;
   if (builder.leaves_out(kPlainProductFamily) || builder.leaves_out_offer(kPlainProductFamily)) {
     return false;
   }

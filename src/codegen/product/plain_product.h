@@ -15,7 +15,8 @@ void add_plain_product(StepBuilder& builder, const fuse::ProductStep& step,
                        const std::string& comment);
 
 // Whether sums take much less time by estimate than what add_product adds, as for matrices that
-// leave most of the library's tiles empty. The sizes of a matrix must be known.
+// leave most of the library's tiles empty, and for sums of few terms. The sizes of a matrix must be
+// known.
 bool plain_product_pays(const StepBuilder& builder, const fuse::ProductStep& step,
                         const std::string& comment);
 
