@@ -14,6 +14,7 @@
 #include "ops/op_def.h"
 #include "ops/registry.h"
 #include "ops/reindex.h"
+#include "ops/sizes.h"
 #include "passes/code_products.h"
 #include "passes/passes.h"
 #include "passes/rewriting/rewrite.h"
@@ -124,10 +125,13 @@ class ConstantFolder {
 
   bool is_foldable(const ir::Node& node) const {
     auto usable = [&](ir::ValueId input) {
-      return input == ir::kAbsent ||
-             (graph_.values[input].is_constant() && graph_.values[input].dtype != DType::String);
+      if (input == ir::kAbsent) return true;
+      const ir::Value& value = graph_.values[input];
+      return value.dtype != DType::String &&
+             (value.is_constant() || (value.indexed && node.def->lower != nullptr));
     };
     if (!std::all_of(node.inputs.begin(), node.inputs.end(), usable)) return false;
+    if (!has_constants_alone(node) && !reduces_constants(node)) return false;
     for (ir::ValueId output : node.outputs) {
       if (output == ir::kAbsent) continue;
       const ir::Value& value = graph_.values[output];
@@ -149,6 +153,30 @@ class ConstantFolder {
   fuse::StepKind make_step(ir::ValueId output, ir::Expr body, std::vector<ir::Expr> axes) const {
     if (body->bound_level > 0) return fuse::ReduceStep{output, std::move(axes), body};
     return fuse::MapStep{std::move(axes), {{output, body}}};
+  }
+
+  bool has_constants_alone(const ir::Node& node) const {
+    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ir::ValueId input) {
+      return input == ir::kAbsent || graph_.values[input].is_constant();
+    });
+  }
+
+  // Whether functions of indices and constants are reduced to fewer elements than the constants
+  // have: a matrix times zeros. Elementwise they stay, as masks.
+  bool reduces_constants(const ir::Node& node) const {
+    if (node.outputs.size() != 1 || input_bytes(node) == 0) return false;
+    const ir::ValueId output = node.outputs[0];
+    const ir::Value& value = graph_.values[output];
+    ir::Expr count = ops::product_of(*graph_.pool, value.shape);
+    if (!count->is_constant() || value.indexed) return false;
+    if (count->integer * static_cast<int64_t>(size_of(value.dtype)) > input_bytes(node)) {
+      return false;
+    }
+    ops::Lowering lowering(graph_, [output](ir::ValueId v) { return v == output; });
+    ir::Expr body = lowering.element(output, ops::output_axes(graph_, output));
+    bool known = body->bound_level > 0;
+    visit(body, [&](ir::Expr e) { known &= e->op != ir::ExprOp::Symbol; });
+    return known;
   }
 
   // True if folding the output pays for its memory and time, and the memory limit allows it.

@@ -11,11 +11,12 @@ namespace redfuser::passes {
 // ... Decided by the lowered expression alone.
 bool eliminate_identity(ir::Graph& graph);
 
-// Computes nodes whose inputs are all constants, on the CPU. Never folds functions of indices
-// (masks, positions), random operators, results above 16 MiB that are larger than four times their
-// inputs or have their elements in another order, 8-bit floats that products multiply by others,
-// and reductions of more than 2^31 terms. Infers shapes again that depend on a folded value. Finds
-// the codes of matrices that are functions of integers (ir::WeightCodes).
+// Computes nodes whose inputs are all constants, on the CPU, and what reduces constants with
+// functions of indices to fewer elements (a matrix times zeros). Never folds other functions of
+// indices (masks, positions), random operators, results above 16 MiB that are larger than four
+// times their inputs or have their elements in another order, 8-bit floats that products multiply
+// by others, and reductions of more than 2^31 terms. Infers shapes again that depend on a folded
+// value. Finds the codes of matrices that are functions of integers (ir::WeightCodes).
 bool fold_constants(ir::Graph& graph);
 
 // Splits values that are concatenated along an axis, pass through pointwise nodes and reductions

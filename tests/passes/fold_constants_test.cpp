@@ -97,6 +97,27 @@ TEST_F(Passes, IndexedAndHugeResultsAreNotFolded) {
   EXPECT_EQ(operators(b.graph), (Ops{"Range", "Expand", "Cast"}));
 }
 
+// The first state of a recurrent layer times its weights.
+TEST_F(Passes, SumsOfConstantsAndIndexedValuesFold) {
+  const ir::ValueId zeros = b.node("ConstantOfShape", {b.constant(integers({2}, {2, 300}))});
+  std::vector<float> numbers(1200);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
+  const ir::ValueId product = b.node("MatMul", {zeros, b.constant(floats({300, 4}, numbers))});
+  named_output(b.node("Add", {input({2, 4}), product}), "y");
+  EXPECT_TRUE(run_pass(passes::fold_constants, b.graph));
+  EXPECT_EQ(operators(b.graph), (Ops{"ConstantOfShape", "Add"}));
+}
+
+// A mask stays what it is, and what grows is computed in a run.
+TEST_F(Passes, OtherNodesOfIndexedValuesAreNotFolded) {
+  const ir::ValueId zeros = b.node("ConstantOfShape", {b.constant(integers({2}, {800, 3}))});
+  const ir::ValueId matrix = b.constant(floats({3, 2}, {1, 2, 3, 4, 5, 6}));
+  const ir::ValueId row = b.constant(floats({3}, {1, 2, 3}));
+  b.output(b.node("Add", {input({800, 2}), b.node("MatMul", {zeros, matrix})}));
+  named_output(b.node("Mul", {input({800, 3}), b.node("Add", {zeros, row})}), "y");
+  EXPECT_FALSE(run_pass(passes::fold_constants, b.graph));
+}
+
 TEST_F(Passes, NodesWithRunTimeInputsAreNotFolded) {
   named_output(b.node("Add", {input(), b.constant(floats({4}, {1, 2, 3, 4}))}), "y");
   EXPECT_FALSE(run_pass(passes::fold_constants, b.graph));
