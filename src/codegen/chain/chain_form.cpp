@@ -36,7 +36,8 @@ class FormBuilder {
   Refusal take_operands() {
     const auto first = cluster_form(builder_.graph, builder_.target, form_.first.calls);
     const auto second = cluster_form(builder_.graph, builder_.target, form_.second.calls);
-    if (!first || !second || first->has_codes() || second->has_codes()) {
+    const auto halves = [](const auto& form) { return form && size_of(form->call().dtype) == 2; };
+    if (!halves(first) || !halves(second)) {
       return "the operands are not 16-bit matrices of known depth, on sm_90";
     }
     if (form_.second.calls.size() != 1) return "the second step has several products";
