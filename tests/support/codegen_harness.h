@@ -56,8 +56,10 @@ inline GeneratedModel generate_model(const Model& model, const codegen::Target& 
         result.launches += evaluate_size(launch->grid[0], symbols) > 0;
         result.kernels.push_back(*launch);
       } else {
-        ++result.products;
-        result.product_calls.push_back(std::get<codegen::ProductCall>(call));
+        const auto& product = std::get<codegen::ProductCall>(call);
+        result.products +=
+            evaluate_size(product.batch, symbols) > 0 && evaluate_size(product.m, symbols) > 0;
+        result.product_calls.push_back(product);
       }
     }
   }
