@@ -71,7 +71,7 @@ inline std::vector<ConvolutionGraph> convolution_graphs() {
             "d = Conv<pads = [1, 1, 1, 1]>(r, w) y = Elu(d)"),
       graph("signals", "convolution", "[n, 40, t]", {48, 40, 5},
             inside + "pads = [2, 2], strides = [2]" + end),
-      graph("patches_of_one_channel", "image_to_columns", "[n, 1, 32, 48]", {32, 1, 8, 8},
+      graph("patches_of_one_channel", "image_to_columns", "[n, 1, 32, 48]", {64, 1, 8, 8},
             inside + "strides = [8, 8]" + end, "float"),
       graph("many_channels", "convolution", "[n, 512, 7, 7]", {64, 512, 1, 1},
             "h = Tanh(x) m = MaxPool<kernel_shape = [3, 3], pads = [1, 1, 1, 1]>(h) "
