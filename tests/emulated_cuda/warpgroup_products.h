@@ -1,5 +1,5 @@
-// Products of a warpgroup (wgmma) for the host: 64 rows, N columns, 16 terms, of operands that lie
-// in shared memory with 128-byte swizzle.
+// Products of a warpgroup (wgmma) for the host: 64 rows and N columns, of operands that lie in
+// shared memory with 128-byte swizzle.
 #pragma once
 
 #include "emulated_cuda/copies.h"
@@ -14,7 +14,6 @@ inline unsigned swizzled(unsigned address, int mode) {
   return address ^ ((address >> 7 & mask) << 4);
 }
 
-// A product of the warpgroup: 64 rows, N columns, 16 terms.
 struct GroupProduct {
   float* d;
   const unsigned* registers;  // of a, or null
@@ -38,32 +37,44 @@ float operand(unsigned long long descriptor, int row, int k) {
                      static_cast<unsigned>(row % 8 * 128 + k * 2));
   return Format::get(shared<unsigned short>(swizzled(address, 3)));
 }
-template <class Format, int N, bool AByTerms, bool BByTerms>
-void multiply_group(void** operands, int) {
-  static thread_local float a[64][16], b[16][N];
+// One wgmma of `Terms` terms: row_of(product, row, k) of the thread that has the element, if rows
+// are in registers, and column_of(descriptor, column, k).
+template <int N, int Terms, class RowOf, class ColumnOf>
+void multiply_terms(void** operands, int term_threads, const RowOf& row_of,
+                    const ColumnOf& column_of) {
+  static thread_local float a[64][Terms], b[Terms][N];
   const auto of = [&](int thread) -> const GroupProduct& {
     return *static_cast<GroupProduct*>(operands[thread]);
   };
-  for (int row = 0; row < 64; ++row) {
-    for (int k = 0; k < 16; ++k) {
-      const GroupProduct& from = of(row / 16 * 32 + row % 8 * 4 + k % 8 / 2);
-      a[row][k] = from.registers != nullptr
-                      ? part<Format>(from.registers[k / 8 * 2 + row / 8 % 2], k % 2)
-                      : operand<Format, AByTerms>(from.a, row, k);
+  for (int k = 0; k < Terms; ++k) {
+    for (int row = 0; row < 64; ++row) {
+      // Four threads have a row's terms, in turn so many each.
+      const int thread = k / term_threads % 4;
+      a[row][k] = row_of(of(row / 16 * 32 + row % 8 * 4 + thread), row, k);
     }
-  }
-  for (int column = 0; column < N; ++column) {
-    for (int k = 0; k < 16; ++k) b[k][column] = operand<Format, BByTerms>(of(0).b, column, k);
+    for (int column = 0; column < N; ++column) b[k][column] = column_of(of(0).b, column, k);
   }
   for (int row = 0; row < 64; ++row) {
     for (int column = 0; column < N; ++column) {
       const GroupProduct& to = of(row / 16 * 32 + row % 8 * 4 + column % 8 / 2);
       float& d = to.d[column / 8 * 4 + row / 8 % 2 * 2 + column % 2];
       float sum = to.add ? d : 0;
-      for (int k = 0; k < 16; ++k) sum += a[row][k] * b[k][column];
+      for (int k = 0; k < Terms; ++k) sum += a[row][k] * b[k][column];
       d = sum;
     }
   }
+}
+
+template <class Format, int N, bool AByTerms, bool BByTerms>
+void multiply_group(void** operands, int) {
+  multiply_terms<N, 16>(
+      operands, 2,
+      [](const GroupProduct& from, int row, int k) {
+        return from.registers != nullptr
+                   ? part<Format>(from.registers[k / 8 * 2 + row / 8 % 2], k % 2)
+                   : operand<Format, AByTerms>(from.a, row, k);
+      },
+      operand<Format, BByTerms>);
 }
 template <class Format, int N, bool AByTerms, bool BByTerms>
 void run_group(float* d, const unsigned* registers, unsigned long long a, unsigned long long b,
@@ -72,69 +83,40 @@ void run_group(float* d, const unsigned* registers, unsigned long long a, unsign
   host.with_warpgroup(&own, multiply_group<Format, N, AByTerms, BByTerms>);
 }
 
-// The same of 32 terms of E4M3FN, whose rows are contiguous along the contracted axis.
-inline float code(unsigned long long descriptor, int row, int k) {
+// The address of the term at `byte` of a row that is contiguous along the contracted axis.
+inline unsigned place_of_byte(unsigned long long descriptor, int row, int byte) {
   const auto field = [&](int bit) {
     return static_cast<unsigned>(descriptor >> bit & 0x3fff) << 4;
   };
   if (descriptor >> 62 != 1) std::abort();
-  const unsigned address = field(0) + static_cast<unsigned>(row / 8) * field(32) +
-                           static_cast<unsigned>(row % 8 * 128 + k);
-  return half_to_float(ptx_e4m3_to_half(shared<unsigned char>(swizzled(address, 3))));
+  return swizzled(field(0) + static_cast<unsigned>(row / 8) * field(32) +
+                      static_cast<unsigned>(row % 8 * 128 + byte),
+                  3);
+}
+
+// 32 terms of E4M3FN.
+inline float code(unsigned long long descriptor, int row, int k) {
+  return half_to_float(ptx_e4m3_to_half(shared<unsigned char>(place_of_byte(descriptor, row, k))));
 }
 template <int N>
 void multiply_codes(void** operands, int) {
-  const auto of = [&](int thread) -> const GroupProduct& {
-    return *static_cast<GroupProduct*>(operands[thread]);
-  };
-  static thread_local float a[64][32], b[N][32];
-  for (int k = 0; k < 32; ++k) {
-    for (int row = 0; row < 64; ++row) a[row][k] = code(of(0).a, row, k);
-    for (int column = 0; column < N; ++column) b[column][k] = code(of(0).b, column, k);
-  }
-  for (int row = 0; row < 64; ++row) {
-    for (int column = 0; column < N; ++column) {
-      const GroupProduct& to = of(row / 16 * 32 + row % 8 * 4 + column % 8 / 2);
-      float& d = to.d[column / 8 * 4 + row / 8 % 2 * 2 + column % 2];
-      float sum = to.add ? d : 0;
-      for (int k = 0; k < 32; ++k) sum += a[row][k] * b[column][k];
-      d = sum;
-    }
-  }
+  multiply_terms<N, 32>(
+      operands, 8, [](const GroupProduct& from, int row, int k) { return code(from.a, row, k); },
+      code);
 }
 
-// The same of 8 terms of floats rounded to TF32, with rows in registers.
+// 8 terms of floats rounded to TF32, with rows in registers.
 inline float tf32_column(unsigned long long descriptor, int row, int k) {
-  const auto field = [&](int bit) {
-    return static_cast<unsigned>(descriptor >> bit & 0x3fff) << 4;
-  };
-  if (descriptor >> 62 != 1) std::abort();
-  const unsigned address = field(0) + static_cast<unsigned>(row / 8) * field(32) +
-                           static_cast<unsigned>(row % 8 * 128 + k * 4);
-  return tf32(shared<unsigned>(swizzled(address, 3)));
+  return tf32(shared<unsigned>(place_of_byte(descriptor, row, k * 4)));
 }
 template <int N>
 void multiply_floats(void** operands, int) {
-  const auto of = [&](int thread) -> const GroupProduct& {
-    return *static_cast<GroupProduct*>(operands[thread]);
-  };
-  static thread_local float a[64][8], b[N][8];
-  for (int k = 0; k < 8; ++k) {
-    for (int row = 0; row < 64; ++row) {
-      const GroupProduct& from = of(row / 16 * 32 + row % 8 * 4 + k % 4);
-      a[row][k] = tf32(from.registers[k / 4 * 2 + row / 8 % 2]);
-    }
-    for (int column = 0; column < N; ++column) b[column][k] = tf32_column(of(0).b, column, k);
-  }
-  for (int row = 0; row < 64; ++row) {
-    for (int column = 0; column < N; ++column) {
-      const GroupProduct& to = of(row / 16 * 32 + row % 8 * 4 + column % 8 / 2);
-      float& d = to.d[column / 8 * 4 + row / 8 % 2 * 2 + column % 2];
-      float sum = to.add ? d : 0;
-      for (int k = 0; k < 8; ++k) sum += a[row][k] * b[column][k];
-      d = sum;
-    }
-  }
+  multiply_terms<N, 8>(
+      operands, 1,
+      [](const GroupProduct& from, int row, int k) {
+        return tf32(from.registers[k / 4 * 2 + row / 8 % 2]);
+      },
+      tf32_column);
 }
 
 template <class T>
