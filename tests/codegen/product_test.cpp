@@ -207,7 +207,7 @@ TEST(CodegenModels, LaunchesOfALayer) {
     const GeneratedModel model =
         generate_model(std::string(test_paths::models()) + "/" + name + "/model.onnx");
     const int around = 2;  // the embeddings' norm and the mask
-    EXPECT_LE(model.launches + model.products, 9 * layers + around) << name;
+    EXPECT_LE(model.launches + model.run_products, 9 * layers + around) << name;
   }
 }
 

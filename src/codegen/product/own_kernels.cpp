@@ -50,8 +50,9 @@ class Kernels {
   }
 
   void add_thin() {
-    const auto form = thin_form(builder_.graph, step_, calls_);
+    auto form = thin_form(builder_.graph, step_, calls_);
     if (!form || reads_result()) return;
+    form->epilogue = work_;
     const KnownSizes& sizes = builder_.sizes;
     for (const ThinClass& each : thin_classes(pool_, *form)) {
       const double lines =
@@ -69,7 +70,7 @@ class Kernels {
         // 11.7 us by them, 13.4 by clusters).
         constexpr double kEarly = 1.1;
         const double other = library_time(form->columns, each.padded);
-        const double cluster = form->columns ? HUGE_VAL : cluster_time(std::llround(lines));
+        const double cluster = cluster_time(form->columns ? known_rows() : std::llround(lines));
         if (choice.time >= std::min(other, kEarly * cluster)) continue;
       }
       if (sizes.of(each.when) > 0) builder_.product_choices = choices;
@@ -86,12 +87,16 @@ class Kernels {
     return form;
   }
 
-  // The least of so many rows; infinite where there is none.
+  // 0 of an open number.
+  int64_t known_rows() const { return calls_[0].m->is_constant() ? calls_[0].m->integer : 0; }
+
+  // The least of so many rows; infinite where there is none, and for no row.
   double cluster_time(int64_t rows) const {
     const auto form = cluster();
     if (!form || reads_result() || !offers(ProductFamily::Cluster, kClusterProductFamily)) {
       return HUGE_VAL;
     }
+    if (rows == 0 || cluster_classes(pool_, *form).empty()) return HUGE_VAL;
     const auto choices = cluster_choices(*form, rows, builder_.sizes, builder_.target);
     return choices.empty() ? HUGE_VAL : choices.front().time;
   }

@@ -198,7 +198,16 @@ double thin_time(const ThinForm& form, const ThinConfig& config, double lines,
   const double exchange = config.blocks == 1 ? 0
                           : coded            ? kCodeExchange * std::log2(config.blocks)
                                              : kExchange;
-  return select::kLaunchTime - saved + kStart + loaded + exchange + kSum * config.warps * groups +
+  // Elements whose epilogue a multiprocessor computes in a microsecond for few columns of fp32,
+  // where threads have one row each.
+  constexpr double kFinished = 595;
+  const EpilogueWork& work = form.epilogue;
+  const double finish = form.columns && form.dtype == DType::Float32
+                            ? batch * extent * lines * (work.lines + work.elements) /
+                                  (kFinished * target.multiprocessors)
+                            : 0;
+  return select::kLaunchTime - saved + kStart + loaded + exchange + finish +
+         kSum * config.warps * groups +
          (coded ? kCodeWarp : kWarp) * warps * products * groups *
              (1 + kBlockShare * (config.blocks - 1));
 }

@@ -7,6 +7,7 @@
 
 #include "codegen/core/step_builder.h"
 #include "codegen/matrix/coded_operand.h"
+#include "codegen/matrix/epilogue_work.h"
 
 namespace redfuser::codegen {
 
@@ -25,6 +26,7 @@ struct ThinForm {
   bool given = false;    // the wide matrices alone are constants or inputs of the graph
   bool columns = false;  // the thin lines are the product's columns, else its rows
   ir::Expr batch, extent, lines, depth;  // extent: wide lines; depth: of the contracted axis
+  EpilogueWork epilogue;
 
   // The wide matrices are contiguous along the contracted axis, else along their lines.
   bool along() const { return !coded.empty() || wide[0].depth->is_constant(1); }
