@@ -1,5 +1,6 @@
 # The three programs in one file, for the Python wheel (tools/wheel.sh): the library is in it once. A
 # wheel may ask for an older C library if the C++ runtime is the machine's.
+include(${CMAKE_CURRENT_LIST_DIR}/fold_functions.cmake)
 if(REDFUSER_TOOLS)
   add_executable(redfuser_wheel_programs EXCLUDE_FROM_ALL tools/wheel_programs.cpp)
   foreach(tool IN ITEMS run opt bench)
@@ -12,6 +13,7 @@ if(REDFUSER_TOOLS)
   endforeach()
   target_link_libraries(redfuser_wheel_programs PRIVATE redfuser_workloads)
   target_link_options(redfuser_wheel_programs PRIVATE -s)
+  fold_functions(redfuser_wheel_programs)
   set_target_properties(redfuser_wheel_programs PROPERTIES REDFUSER_SHARED_RUNTIME ON
                         OUTPUT_NAME programs
                         RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/python)

@@ -101,7 +101,8 @@ class ChainFolder {
     for (size_t i = first; i <= folds.last; ++i) {
       const Instruction& next = *block[i];
       if (next.body() != nullptr) return false;
-      const bool reduces = fold_of(next, folds.value).has_value();
+      // Another reduction of the same kind keeps the chain where it is.
+      const bool reduces = std::find(folds.at.begin(), folds.at.end(), i) != folds.at.end();
       if (chain != nullptr && !reduces && touches(next.reads, {folds.value})) return false;
       if (touches(next.writes, operands)) return false;
       if (touches(next.reads, done) || touches(next.writes, done)) return false;
