@@ -28,7 +28,7 @@ bool split_concatenation(ir::Graph& graph);
 bool nonzero_indices(ir::Graph& graph);
 
 // Replaces scatters whose positions are known and form a box by concatenations of the updates and
-// the data around them, which fuse with what is beside them.
+// the data around them. Neighbouring steps fuse with a concatenation, and not with a scatter.
 bool join_scatters(ir::Graph& graph);
 
 // Merges nodes of the same operator, attributes and inputs, and constants of the same bytes.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -404,6 +405,39 @@ TEST_F(Chains, TakeInReductionsOfTheirResults) {
   EXPECT_EQ(folded(reduce(ir::Reduction::Prod, scaled)), (Merged{{}, 1}));
   // The second one reads the first one's result.
   EXPECT_EQ(folded(reduce(ir::Reduction::Sum, p.sub(scaled, most))), (Merged{{2, 3}, 0}));
+}
+
+// A chain cannot go down to one of two reductions of the same kind: the other one would read its
+// result before.
+TEST_F(Chains, ComputeTheirResultsBeforeEqualReductionsReadThem) {
+  cpu::TileProgram program;
+  cpu::TileBuilder builder(p, program, [](int64_t) { return Dims{8, 64}; });
+  builder.set_rows({rows});
+  const ir::Expr most = reduce(ir::Reduction::Max, p.add(p.mul(x, number(2)), y));
+  builder.store(0, most->dtype, {8}, {rows}, builder.compile_to_store(most), cpu::kNoScope);
+  const auto reduction = std::find_if(
+      program.block.begin(), program.block.end(),
+      [](const auto& i) { return dynamic_cast<const cpu::ReduceColumns*>(i.get()) != nullptr; });
+  ASSERT_NE(reduction, program.block.end());
+  auto equal = std::make_unique<cpu::ReduceColumns>(
+      dynamic_cast<const cpu::ReduceColumns&>(*reduction->get()));
+  const cpu::RegisterId value = equal->reads[0];
+  const cpu::RegisterId accumulator = equal->writes[0];
+  program.registers.push_back(program.registers[static_cast<size_t>(accumulator)]);
+  const auto other = static_cast<cpu::RegisterId>(program.registers.size() - 1);
+  std::replace(equal->reads.begin(), equal->reads.end(), accumulator, other);
+  equal->writes[0] = other;
+  program.block.insert(reduction + 1, std::move(equal));
+  cpu::merge_chains(program);
+  bool computed = false;
+  int readers = 0;
+  for (const auto& i : program.block) {
+    computed |= std::count(i->writes.begin(), i->writes.end(), value) > 0;
+    if (std::count(i->reads.begin(), i->reads.end(), value) == 0) continue;
+    EXPECT_TRUE(computed);
+    ++readers;
+  }
+  EXPECT_EQ(readers, 2);
 }
 
 }  // namespace

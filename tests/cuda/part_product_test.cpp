@@ -1,5 +1,5 @@
-// Products of floats by TF32 tensor cores on a GPU, against double precision. Skipped where there
-// is no GPU.
+// Products of floats by TF32 tensor cores on a GPU, against double precision. Without a GPU they
+// are skipped.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -108,7 +108,7 @@ TEST_F(Passes, SumsOfConstantsAndIndexedValuesFold) {
   EXPECT_EQ(operators(b.graph), (Ops{"ConstantOfShape", "Add"}));
 }
 
-// A mask stays what it is, and what grows is computed in a run.
+// Masks are not folded. Results that are larger than their inputs are computed in a run.
 TEST_F(Passes, OtherNodesOfIndexedValuesAreNotFolded) {
   const ir::ValueId zeros = b.node("ConstantOfShape", {b.constant(integers({2}, {800, 3}))});
   const ir::ValueId matrix = b.constant(floats({3, 2}, {1, 2, 3, 4, 5, 6}));

@@ -127,7 +127,7 @@ TEST_F(JoinScatters, OverwrittenInPart) {
   EXPECT_EQ(count("Concat"), 1);
 }
 
-// What is read in between is there.
+// A value between two scatters that another node reads stays.
 TEST_F(JoinScatters, WithReadersBetween) {
   const Dims dims{2, 4, 3};
   const ir::ValueId first = along(input(dims), dims, 1, 1, 1);

@@ -171,7 +171,7 @@ class IntegerConvolution {
                                  std::max<int64_t>(filters_, kRows));
   }
 
-  // Counts the bytes where there is no memory yet.
+  // Without memory it counts the bytes alone.
   void lay_out(Scratch& space) const {
     const int64_t positions =
         kernels_.packed_columns(lines_ ? block_ / width_ * lines_->pitch() : block_) + 16;
